@@ -16,18 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.scaled import as_trained
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.measures.trained_loss import risk_of
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import squared_norms
-from streamcut.solver_table import SOLVER_TABLE
 
 _TASKS = ("binary", "multiclass", "regression")
 _SPARE = 64  # roundings besides those of sums over a row's entries
@@ -59,16 +56,15 @@ class Certifier:
         self._joint = model.scores_per_row > len(model.certificates)
         if model.map is not None or not model.certificates or model.task not in _TASKS:
             raise UsageError(f"a {model.kind} model of task {model.task} by {model.solver} has no proved predictions")
-        if model.parameters.get("l1_only"):
+        problem = model.problem
+        if problem.l1_only:
             raise UsageError("l1 alone is not strongly convex, so the gap proves no prediction; an elastic net (l1) has proofs")
         gaps = np.array([above(c.gap, gamma(4.0) * c.primal) for c in model.certificates])
         self._radii = np.sqrt(2.0 * np.maximum(gaps, 0.0)) * (1.0 + gamma(8.0))
         self._divisors: np.ndarray | None = None
         self._below = self._above = 0.0
-        bias = float(model.parameters.get("bias", 0.0) if self._kernel else model.bias)
-        free = bool(SOLVER_TABLE[model.solver].intercept and bias) if self._kernel else model.free
-        self._bias = 0.0 if free else bias
-        if free or model.parameters.get("scale", "none") != "none":
+        self._bias, free = problem.constant, problem.free
+        if free or problem.scale != "none":
             if free and model.scores_per_row > 1:
                 raise UsageError("free intercepts of several classes are not bounded; regularised ones have proofs")
             if trained_on is None:
@@ -79,18 +75,14 @@ class Certifier:
 
     def _read(self, data: Any, free: bool, ceiling: Ceiling) -> None:
         """What the rows of the training say: divisors of features, the interval of a free intercept."""
-        model, scale = self._model, self._model.parameters.get("scale", "none")
-        if scale not in SCALES:
-            raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
-        rows = data if scale == "none" else ScaledDataset(data, scale)
+        model = self._model
+        rows, self._divisors = as_trained(model.problem, data, model.n_features)
         if rows.manifest.fingerprint != model.fingerprint:
             raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")
-        if scale != "none":
-            self._divisors = np.append(rows.divisors, np.ones(model.n_features))[: model.n_features]
         if not free:
             return
         ceiling.expect_rows(model, data.manifest, (24, 32))
-        risk, kept, buffers = risk_of(model), list[tuple[np.ndarray, ...]](), data.buffers()
+        risk, kept, buffers = PointwiseRisk.of(model.problem), list[tuple[np.ndarray, ...]](), data.buffers()
         for chunk in (data.read(shard, buffers) for shard in range(len(data.manifest.shards))):
             ends = self._ends(chunk, model.score_chunk(chunk)[:, None])
             kept.append((*ends, chunk.y.copy(), risk.weights_of(chunk.y, chunk.weight)))

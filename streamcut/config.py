@@ -10,10 +10,11 @@ from typing import Any
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
-from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, LABELLING_LOSSES, ROW_LOSSES
+from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, JOINT_LOSSES, LABELLING_LOSSES, ROW_LOSSES
 from streamcut.options.option import Check, changed, default_of, expect_valid, having, option, options_of
 from streamcut.options.training import TASKS, TrainDeclarations
-from streamcut.solver_table import SOLVER_TABLE, Problem, SolverRecord, solvers, solvers_of
+from streamcut.problem import FREE, NONE, REGULARISED, Problem, options_of_problem
+from streamcut.solver_table import SOLVER_TABLE, SolverRecord, solvers, solvers_of
 
 LINEAR = solvers("linear")
 EXACT_KERNEL = solvers("exact-kernel")
@@ -117,8 +118,8 @@ class TrainOptions(TrainDeclarations):
         return SOLVER_TABLE[self.chosen_solver]
 
     @property
-    def problem(self) -> Problem:
-        """The problem to solve: the task or, where a task has several problems, its loss or strategy."""
+    def kind(self) -> str:
+        """The kind of problem: the task or, where a task has several, its loss or strategy (solver_table)."""
         task = self.chosen_task
         if task == "binary":
             return "labelling" if self.chosen_loss in LABELLING_LOSSES else "binary"
@@ -135,6 +136,26 @@ class TrainOptions(TrainDeclarations):
         if "strategy" in self.record.options:
             return self.strategy
         return self.record.strategy
+
+    def problem(self, **decided: Any) -> Problem:
+        """The problem that is posed; `decided`: the fields that follow from the data, or differ from run to run of a path."""
+        record, task = self.record, decided.get("task", self.chosen_task)
+        loss = self.kind if self.kind in JOINT_LOSSES else self.chosen_loss
+        given = self.intercept if self.intercept in (FREE, NONE) else REGULARISED
+        posed: dict[str, Any] = {
+            "task": task,
+            "loss": loss,
+            "options": tuple((name, getattr(self, name)) for name in options_of_problem(task, loss)),
+            "C": float(self.C),
+            "intercept": FREE if record.intercept else given,
+            "bias": float(self.bias) if self.has("bias") else 0.0,
+            "scale": self.scale,
+            "positive_weight": float(self.positive_weight),
+            "l1_only": bool(self.l1_only),
+        } | decided
+        if not posed["bias"] or posed["intercept"] == NONE:
+            posed |= {"bias": 0.0, "intercept": NONE}
+        return Problem(**posed)
 
     def deciding(self) -> dict[str, Any]:
         """All options except those that never change the bits of the result."""
@@ -169,7 +190,7 @@ class TrainOptions(TrainDeclarations):
     @property
     def in_columns(self) -> bool:
         """Whether the problem, or one for each class, is trained as columns of the weights (streamcut.solvers.columns)."""
-        return self.record.dual and self.problem != "sequence"
+        return self.record.dual and self.kind != "sequence"
 
     def _check_intercept(self) -> None:
         """What an unregularised intercept can be combined with; without an intercept `bias` is 0."""
@@ -177,9 +198,9 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(f"bias: it is the feature of a regularised intercept, which intercept {self.intercept} is not")
         if self.chosen_loss in LABELLING_LOSSES:
             raise UsageError(f"intercept: only losses of single rows have one, not loss {self.loss}")
-        if self.free and self.chosen_task == "multiclass" and self.problem != "one-vs-rest":
+        if self.free and self.chosen_task == "multiclass" and self.kind != "one-vs-rest":
             raise UsageError(
-                f"intercept: {self.problem} has one free intercept per class, and nothing bounds them jointly; "
+                f"intercept: {self.kind} has one free intercept per class, and nothing bounds them jointly; "
                 "take strategy one-vs-rest, or a large bias: with bias 10 intercepts cost a hundredth"
             )
         if self.free and self.l1_only and not self.record.columns:
@@ -211,9 +232,7 @@ class TrainOptions(TrainDeclarations):
 
     def _intercept_stays(self, name: str) -> bool:
         """Whether the model has an intercept even with `bias` 0."""
-        return name == "bias" and (
-            self.problem == "one-class" or (self.record.family == "budgeted" and self.task == "regression")
-        )
+        return name == "bias" and (self.kind == "one-class" or (self.record.family == "budgeted" and self.task == "regression"))
 
     def _given(self) -> list[str]:
         """The options that are not at their defaults, and do not mean "off"."""
@@ -234,21 +253,21 @@ class TrainOptions(TrainDeclarations):
                 raise UsageError(f"{name}: {getattr(self, name)!r} is an option of task {tasks}, not of task {task}")
         if self.l1 and self.l1_only:
             raise UsageError("l1_only: it replaces ½‖w‖², l1 is added to it; leave one of them out")
-        if self.problem not in self.record.trains:
-            what, those = f"task {self.task}", solvers_of(self.problem)
-            if self.problem == "labelling":
+        if self.kind not in self.record.trains:
+            what, those = f"task {self.task}", solvers_of(self.kind)
+            if self.kind == "labelling":
                 what = f"loss {self.loss}"
             elif task == "multiclass":
                 linear = self.record.family == "linear"
                 what = f"task multiclass, {self.strategy}," if linear else "task multiclass"
-                those = solvers_of(self.problem) if linear else solvers_of(HINGE_OF_CLASSES, "one-vs-rest")
+                those = solvers_of(self.kind) if linear else solvers_of(HINGE_OF_CLASSES, "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name in given:
             if not self._solver_has(name):
                 value, having = getattr(self, name), [other for other, each in SOLVER_TABLE.items() if name in each.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
         self._check_loss(task)
-        if self.cut == "exact" and self.problem == "labelling":
+        if self.cut == "exact" and self.kind == "labelling":
             raise UsageError(f"cut: {self.cut!r} is a choice for losses of single rows; loss {self.loss} has none")
         if self.record.intercept and self.bias not in (0.0, 1.0):
             raise UsageError(f"bias: {solver} does not regularise its intercept: write 1 for an intercept, 0 for none")
@@ -292,7 +311,7 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(f"l1_only: {loss!r} is not one of its losses, which are {', '.join(smooth)}")
         if self.record.columns and not self.l1_only:
             raise UsageError(f"solver: {solver} is for l1_only, a penalty λ‖w‖₁ without ½‖w‖²; give its λ")
-        if trained is not None and loss not in trained and self.problem != "ranking":
+        if trained is not None and loss not in trained and self.kind != "ranking":
             raise UsageError(f"loss: {loss!r} is not trained by {solver}, which trains {', '.join(trained)}")
         if task == "binary" and loss in CLASSES_LOSSES:
             raise UsageError(f"loss: {loss} is for task multiclass; for two classes use logistic")

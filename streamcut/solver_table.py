@@ -16,16 +16,14 @@ from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
 from streamcut.options.option import options_of
 from streamcut.options.training import TrainDeclarations
 
-# "binary", "regression", "one-class", "labelling", "ranking", "one-vs-rest", "sequence", or a name of JOINT_LOSSES
-Problem = str
-
 
 @dataclass(frozen=True, slots=True)
 class SolverRecord:
     """What one algorithm requires and provides.
 
     family     the kind of model it produces, and so which jobs run it
-    trains     {problem: its algorithm: a module of streamcut.solvers, or of streamcut by `papers.`, or a name in one}
+    trains     {kind of problem: its algorithm: a module of streamcut.solvers, or of streamcut by `papers.`, or a name in one};
+               kinds are "binary", "regression", "one-class", "labelling", "ranking", "one-vs-rest", "sequence", JOINT_LOSSES
     kinds      other groups that options are declared for: "cutting-planes", "stochastic"
     options    its options of `train` that not every solver has, in the order of declaration
     limits     options that end it and change nothing before: a run may resume from a checkpoint with others
@@ -40,7 +38,7 @@ class SolverRecord:
     """
 
     family: Literal["linear", "budgeted", "exact-kernel", "sampled"]
-    trains: Mapping[Problem, str]
+    trains: Mapping[str, str]
     kinds: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
@@ -54,16 +52,11 @@ class SolverRecord:
     intercept: bool = False
 
     @property
-    def constant(self) -> bool:
-        """Whether `bias` is the value of a constant feature, whose weight is regularised like the others."""
-        return "bias" in self.options and not self.intercept
-
-    @property
-    def strategy(self) -> Problem:
+    def strategy(self) -> str:
         """How it trains several classes, where that is fixed."""
         return HINGE_OF_CLASSES if HINGE_OF_CLASSES in self.trains else "one-vs-rest"
 
-    def algorithm(self, problem: Problem) -> Any:
+    def algorithm(self, problem: str) -> Any:
         """The module, or what it names, that solves `problem`."""
         home = self.trains[problem]
         *path, name = (f"streamcut.{home}" if home.startswith("papers.") else f"streamcut.solvers.{home}").split(".")
@@ -186,6 +179,6 @@ def solvers(*families: str) -> tuple[str, ...]:
     return tuple(name for name, record in SOLVER_TABLE.items() if record.family in families)
 
 
-def solvers_of(*problems: Problem) -> tuple[str, ...]:
+def solvers_of(*problems: str) -> tuple[str, ...]:
     """The names of the solvers that train any of these problems."""
     return tuple(name for name, record in SOLVER_TABLE.items() if not record.trains.keys().isdisjoint(problems))

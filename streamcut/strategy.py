@@ -54,12 +54,12 @@ def choose(options: TrainOptions, statistics: Statistics) -> TrainOptions:
 
     Not where an option was given that Newton's method does not have. It has no row cache, as "0" asks, and draws nothing.
     """
-    pairs, row_cache = options.problem == "ranking", "auto" if options.row_cache == "0" else options.row_cache
+    pairs, row_cache = options.kind == "ranking", "auto" if options.row_cache == "0" else options.row_cache
     seed = options.seed if options.maps else 0
     if options.solver != "auto" or not (options.record.dual or options.record.columns or pairs):
         return options
     for name, record in SOLVER_TABLE.items():
-        if record.curved and options.problem in record.trains:
+        if record.curved and options.kind in record.trains:
             try:
                 curved = replace(options, solver=name, row_cache=row_cache, seed=seed)
             except UsageError:
@@ -73,13 +73,13 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     """Whether H = Σ u ℓ″ x xᵀ costs little next to the passes it saves, and fits in memory."""
     D = statistics.n_features + (options.bias != 0.0)
     rarest = min((statistics.labels or {0.0: D}).values())
-    if options.problem in ("binary", "one-vs-rest") and rarest < min(D, _RARE * statistics.n_rows):
+    if options.kind in ("binary", "one-vs-rest") and rarest < min(D, _RARE * statistics.n_rows):
         return False  # the curvature is that of few rows, and far from it others matter (kdd99: 10 passes, not 100)
     scaled = is_scaled(options, statistics)
-    if options.problem == "one-vs-rest" and scaled:
+    if options.kind == "one-vs-rest" and scaled:
         return False
-    smooth = options.problem != "ranking" and not ROW_LOSSES[options.chosen_loss].kinks
-    if options.problem != "ranking" and not smooth:
+    smooth = options.kind != "ranking" and not ROW_LOSSES[options.chosen_loss].kinks
+    if options.kind != "ranking" and not smooth:
         asked = min(options.tol or 1.0, options.tol_relative or 1.0)
         if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
             return False
@@ -88,7 +88,7 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     dense = per_row > _DENSE * D
     row = D * D / (2.0 * _TOGETHER) if dense else 0.5 * per_row * per_row
     products = statistics.n_rows * row + (statistics.groups or 0) * D * D + D**3 / _SOLVED
-    most = _PRODUCTS * (_MORE if options.problem == "ranking" or options.chosen_loss == "squared" else 1.0)
+    most = _PRODUCTS * (_MORE if options.kind == "ranking" or options.chosen_loss == "squared" else 1.0)
     matrices = _ROOM * _MATRICES * 8 * D * D
     wide = smooth and D <= _WIDE and (dense or not scaled)
     return (wide or products <= most * entries) and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
@@ -103,6 +103,6 @@ def is_scaled(options: TrainOptions, statistics: Statistics) -> bool:
 def job_class(options: TrainOptions) -> type[Job]:
     """The Job class: by problem for linear solvers, unless it is trained as columns; else by kind or family."""
     record = options.record
-    other = options.problem if record.family == "linear" else (*record.kinds, record.family)[0]
+    other = options.kind if record.family == "linear" else (*record.kinds, record.family)[0]
     module, attribute = _JOBS["columns" if options.in_columns else other]
     return getattr(import_module(module), attribute)

@@ -334,7 +334,7 @@ def _with_fewer_features(options: TrainOptions, data: Dataset) -> bool:
         return False
     if options.record.family == "budgeted":
         return options.validation is None and not isinstance(data, MemoryDataset)
-    return options.record.family == "linear" and options.problem != "sequence"
+    return options.record.family == "linear" and options.kind != "sequence"
 
 
 def warn_of_peak(budget: int, peak: int, before: int) -> None:

@@ -19,21 +19,19 @@ from typing import Any
 import numpy as np
 
 from streamcut.certifying.objective import Objective, global_objective, objectives, training_options
-from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.scaled import as_trained
 from streamcut.foundation.rounding import UNSEEN
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
-from streamcut.measures.trained_loss import loss_of, risk_of
+from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
-from streamcut.solver_table import SOLVER_TABLE
 from streamcut.training import Session, checked, train
 
 PASSES = 100
@@ -115,17 +113,11 @@ def _check_claims(model: Any) -> None:
         raise UsageError(f"task {model.task}: its certificate cannot be verified; train again, with the same seed")
     if not model.certificates:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
-    if model.solver not in SOLVER_TABLE or "bias" not in model.parameters:
-        raise UsageError("the model does not say how it was trained, so there is no objective to verify")
-    if model.parameters.get("scale", "none") not in SCALES:
-        raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
 
 
 def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
-    scale = trained.parameters.get("scale", "none")
-    if scale != "none":  # its certificate is for the scaled problem
-        data = ScaledDataset(data, scale)
-        divisors = np.append(data.divisors, np.ones(len(trained.weights)))[: len(trained.weights)]
+    data, divisors = as_trained(trained.problem, data, trained.n_features)
+    if divisors is not None:  # its certificate is for the scaled problem
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if trained.map is not None:
         trained, data = replace(trained, map=None), _features(trained, data)
@@ -232,17 +224,11 @@ def _kernel(model: KernelModel, data: Any) -> Verification:
     """½‖w‖² from the support vectors, the losses of the rows, and the dual point."""
     rows, loss_sum, total = 0, 0.0, 0.0
     dual, doubt, several = ClaimedPoint(model), KernelDoubt(model), model.scores_per_row > 1
-    loss: Any = loss_of(model) if several else risk_of(model)
+    loss = TrainedLoss(model)
     for chunk, scores in scored_chunks(model, data):
-        if several:
-            classes, u = (
-                model.classes_of(chunk.y, chunk.first_row),
-                np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight,
-            )
-            values = loss.values(classes, scores)[:, 0]
-        else:
-            classes = model.is_positive(chunk.y, chunk.first_row).astype(np.int64)
-            values, u = loss.values(chunk.y, scores), loss.weights_of(chunk.y, chunk.weight)
+        target, u = loss.rows(chunk)
+        values = loss.values(target, scores)[:, 0]
+        classes = target if several else model.is_positive(chunk.y, chunk.first_row).astype(np.int64)
         doubt.meet(chunk, u)
         dual.meet(chunk, classes, model.C * u)
         rows += chunk.n_rows

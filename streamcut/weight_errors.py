@@ -20,14 +20,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from streamcut.compiled import second_order
-from streamcut.config import SCALES
 from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.scaled import as_trained
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
-from streamcut.measures.trained_loss import risk_of
+from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -58,9 +57,9 @@ def standard_errors(
     """See streamcut.api."""
     ceiling = Ceiling(memory)
     trained = as_model(model, ceiling.expect_model)
-    loss = trained.parameters.get("loss")
-    if not isinstance(trained, LinearModel) or trained.scores_per_row > 1 or trained.map or loss not in _LOSSES or trained.l1:
-        what = f"loss {loss!r}{' with l1' if getattr(trained, 'l1', 0.0) else ''} of a {trained.kind} model"
+    loss, l1 = trained.problem.loss, trained.problem.l1
+    if not isinstance(trained, LinearModel) or trained.scores_per_row > 1 or trained.map or loss not in _LOSSES or l1:
+        what = f"loss {loss!r}{' with l1' if l1 else ''} of a {trained.kind} model"
         raise UsageError(
             f"{what} is no likelihood, so its weights have no standard errors; linear ones of {', '.join(_LOSSES)} have"
         )
@@ -70,7 +69,7 @@ def standard_errors(
 
 def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, clusters: Any) -> np.ndarray:
     """The standard error of each weight, float64 (D,), and of the bias feature, last."""
-    loss = model.parameters.get("loss")
+    loss = model.problem.loss
     ridge = _penalty(model, rows)
     statistics, D = rows.manifest.statistics, len(ridge)
     codes = None if clusters is None else _codes(rows, clusters)
@@ -83,7 +82,7 @@ def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, c
     ceiling.expect_rows(model, rows.manifest, (0, 0))
     H, B = np.diag(ridge), np.zeros((D, D))
     sums, variance, total, at = np.zeros((groups, D)), 0.0, 0.0, 0
-    risk, C, bias = risk_of(model), model.C, model.bias
+    risk, C, bias = PointwiseRisk.of(model.problem), model.C, model.problem.bias
     curvature: Callable[..., np.ndarray | float] = risk.loss.curvature  # of these losses: of arrays too
     dense = statistics.nnz > 0.25 * statistics.n_rows * D
     for chunk, scores in scored_chunks(model, rows):
@@ -116,8 +115,8 @@ def _tested(model: LinearModel, error: np.ndarray) -> StandardErrors:
     from scipy.special import erfc
 
     weights = model.augmented_weights
-    if model.bias:
-        weights, error = np.append(weights[:-1], model.intercept), np.append(error[:-1], error[-1] * abs(model.bias))
+    if bias := model.problem.bias:
+        weights, error = np.append(weights[:-1], model.intercept), np.append(error[:-1], error[-1] * abs(bias))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = weights / error
     return StandardErrors(error, z, erfc(np.abs(z) * 0.5**0.5), weights - _95 * error, weights + _95 * error)
@@ -126,14 +125,12 @@ def _tested(model: LinearModel, error: np.ndarray) -> StandardErrors:
 def _penalty(model: LinearModel, rows: Dataset) -> np.ndarray:
     """The penalty of each weight of unscaled rows, (D,). Raises UsageError for rows that the model was not trained on."""
     ridge = np.ones(len(model.augmented_weights))
-    scale, trained_on = model.parameters.get("scale", "none"), rows
-    if scale in SCALES[1:]:  # SCALES[0] is "none"
-        trained_on = ScaledDataset(rows, scale)
-        divisors = trained_on.divisors[: model.n_features]
+    trained_on, divisors = as_trained(model.problem, rows, model.n_features)
+    if divisors is not None:
         ridge[: len(divisors)] = divisors**2
     if trained_on.manifest.fingerprint != model.fingerprint:
         raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")
-    if model.free:
+    if model.problem.free:
         ridge[-1] = 0.0
     return ridge
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import lzma
 import os
 import signal
-from collections import Counter
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -34,19 +33,12 @@ def _data_folder() -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what needs no mark of its own: tests of clusters by their folder, those on real data by their fixtures, and
-    two of three variants of the tests marked `thirds`."""
-    seen: Counter[str] = Counter()
+    """Marks what needs no mark of its own: tests of clusters by their folder, those on real data by their fixtures."""
     for item in items:
         if item.path.parent.name == "dask":
             item.add_marker(pytest.mark.cluster)
         if {"data_dir", "load"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.data)
-        if item.get_closest_marker("thirds"):
-            test = item.nodeid.partition("[")[0]
-            number, seen[test] = seen[test], seen[test] + 1
-            if (number + number // 3) % 3:  # of a grid three wide: another column in every row
-                item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import framed
-from streamcut.io.sources.row_source import describe
+from streamcut.io.sources.source import describe
 from streamcut.io.unchanged import ChangedInputError
 
 log = logging.getLogger(__name__)
@@ -94,7 +94,7 @@ def _converted(
     described = [*source.identity["inputs"], *(describe(path) for path in given.side_files)]
     record = {**_lasting_options(settings, plan, given.kind), "inputs": [list(found) for found in described]}
     if on_told is not None:
-        for sentence in given.told:
+        for sentence in given.source.told:
             on_told(sentence)
     if on_recipe is not None and (recipe := source.recipe()) is not None:
         on_recipe(recipe)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
-from streamcut.io.formats.matrices import BLOCKS
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
@@ -22,9 +20,9 @@ from streamcut.io.sources.arrays import column_names, entries_of, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
-from streamcut.io.sources.row_source import ENTRY_BYTES, BlockSize, GroupCheck
+from streamcut.io.sources.source import GroupCheck
 from streamcut.io.stores.journal import begun, discard, expect_free, has_rows
-from streamcut.io.stores.writer import StoreWriter, writer_bytes
+from streamcut.io.stores.writer import StoreWriter
 
 
 class NewStore:
@@ -149,18 +147,13 @@ class NewStore:
         numbers = np.zeros(n) if y is None else labels_of(y, self._labels, self.n_rows)
         rules = RowRules(self._options.dtype, self._options.duplicates, self._options.keep_zeros, self._n_features)
         groups, weights = (None if given is None else np.asarray(given) for given in (qid, weight))
-        begin = self.n_rows
-        for part in entries_of(matrix, self._size, self.path, begin):
-            cut = slice(part.first, part.stop)
-            raw = RawRows(
-                part.indptr,
-                part.indices,
-                part.values,
-                numbers[cut],
-                None if groups is None else groups[cut],
-                None if weights is None else weights[cut],
-            )
-            self._add(canonical(raw, rules, self.counters, self.path, self.n_rows, begin + part.first))
+        begin = row = self.n_rows
+        for part in entries_of(matrix):
+            rows = slice(row - begin, row - begin + part.n_rows)
+            columns = (None if each is None else each[rows] for each in (numbers, groups, weights))
+            for raw in RawRows(part.indptr, part.indices, part.values, *columns).pieces():
+                self._add(canonical(raw, rules, self.counters, self.path, self.n_rows, row))
+                row += raw.n_rows
 
     def _add(self, chunk) -> None:
         assert self._writer is not None
@@ -199,13 +192,10 @@ class NewStore:
             shard_nnz=options.shard_nnz or earlier.get("shard_nnz"),
             sorting=False,
             writers=1,
-            source_bytes=lambda block, threads: BLOCKS * block,
-            writer_bytes=partial(writer_bytes, remote=is_url(self.path)),
+            remote=is_url(self.path),
             n_features=n_features,
             features=earlier.get("features"),
         )
-        usual = BLOCKS * plan.block_bytes // ENTRY_BYTES
-        self._size = BlockSize(usual, usual + plan.row_bytes // ENTRY_BYTES)
         identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
         identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}
         writer = StoreWriter(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -17,21 +16,17 @@ from streamcut.foundation.systems import give_back, resident_bytes
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import ConvertPlan, make_plan
 from streamcut.io.formats.finding import find_files, with_lists
-from streamcut.io.formats.matrices import STORE
-from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME
+from streamcut.io.formats.registry import FORMATS, FRAME, STORE
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import expect_bucket, is_url
-from streamcut.io.sources.row_source import RowSource
+from streamcut.io.sources.source import Sizes, Source
 from streamcut.io.stores.journal import begun, expect_free, is_store
-from streamcut.io.stores.writer import writer_bytes
 from streamcut.io.unchanged import FileStates
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A conversion before its first row; the fields are named as in `convert`. `kind` is the format of the inputs, `told` a
-    sentence for each guess at a column that the user should know."""
+    """A conversion before its first row; the fields are named as in `convert`. `kind` is the format of the inputs."""
 
     settings: ConvertOptions
     outputs: list[str]
@@ -40,8 +35,7 @@ class Prepared:
     side_files: list[str]
     states: FileStates
     plan: ConvertPlan
-    source: RowSource
-    told: list[str]
+    source: Source
 
 
 def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) -> Prepared:
@@ -62,12 +56,12 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
     _refuse_overlap(outputs, [*(names or ()), *paths])
     side_files = settings.side_files(kind)
     states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
-    opened = form.open([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
+    source = form.open([inputs] if kind == FRAME.name else paths, settings, _scratch_folder(settings, outputs[0]))
     if settings.backend == "hdf5":
         import_module("streamcut.io.stores.hdf5_store")  # counted in the base
     give_back()
     earlier = _begun_with(outputs, settings)
-    widths = settings.n_features, opened.n_features
+    widths = settings.n_features, source.n_features
     learning = "max_categories" in form.options and not (settings.hash_bits or settings.recipe)
     plan = make_plan(
         settings.memory,
@@ -77,12 +71,13 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         sorting=settings.sorting,
         learning=learning,
         writers=len(outputs),
-        source_bytes=opened.memory,
-        writer_bytes=partial(writer_bytes, remote=is_url(outputs[0])),
+        held=source.held_bytes,
+        remote=is_url(outputs[0]),
         n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
         features=earlier.get("features"),
     )
-    return Prepared(settings, outputs, kind, paths, side_files, states, plan, opened.source(plan), list(opened.told))
+    source.begin(Sizes(plan.block_bytes, plan.row_bytes, plan.key_bytes, plan.threads))
+    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source)
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:

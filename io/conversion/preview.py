@@ -50,7 +50,7 @@ def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options:
     recipe = given.source.recipe() or Recipe()
     if given.settings.feature_names is not None:
         recipe = replace(recipe, names=given.settings.feature_names)
-    return Preview(recipe, tuple(_row(whole, row, recipe) for row in range(min(rows, whole.n_rows))), tuple(given.told))
+    return Preview(recipe, tuple(_row(whole, row, recipe) for row in range(min(rows, whole.n_rows))), tuple(given.source.told))
 
 
 def _row(chunk: Chunk, row: int, recipe: Recipe) -> PreviewRow:

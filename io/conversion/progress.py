@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streamcut.errors import NotFoundError
-from streamcut.io.sources.row_source import RowSource
-from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import Input
+from streamcut.io.sources.source import Source
+from streamcut.io.text.inputs import Input, open_bytes
 
 EVERY = 0.2  # seconds
 
@@ -31,7 +30,7 @@ class Progress:
 class Reporter:
     """Calls `listener` with Progress at most every EVERY seconds."""
 
-    def __init__(self, listener: Callable[[Progress], None] | None, source: RowSource, began: float) -> None:
+    def __init__(self, listener: Callable[[Progress], None] | None, source: Source, began: float) -> None:
         self._listener, self._source, self._began = listener, source, began
         self._sizes = [size for _, size, _ in source.identity["inputs"]]
         self._names = [name for name, _, _ in source.identity["inputs"]]

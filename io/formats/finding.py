@@ -9,14 +9,10 @@ from collections.abc import Sequence
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
-from streamcut.io.formats.format import Format
-from streamcut.io.formats.matrices import ANNDATA, LISTS, MTX, NPZ, STORE
-from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import DOCUMENTS, PARQUET
-from streamcut.io.formats.text import SVMLIGHT
+from streamcut.io.formats.registry import ANNDATA, DOCUMENTS, FORMATS, LISTS, MTX, NPZ, PARQUET, STORE, SVMLIGHT, Format
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import expect_file, expect_once, find_inputs, remote_files
+from streamcut.io.text.inputs import expect_once, find_inputs, inputs_of, matches, remote_files
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"
@@ -127,11 +123,12 @@ def _sniff_url(url: str) -> str:
 
 def _sniff_head(path: str, head: bytes) -> str:
     if head.startswith(ANNDATA.heads):
-        from streamcut.io.sources.self_contained import opened_hdf5
+        from streamcut.io.sources.cells import is_group, opened_hdf5
 
         with readable(path):
             file = opened_hdf5(path)
-            return _of_members(path, {*file, *(_ANY + name for _, group in file.groups() for name in group)})
+            groups = [file[name] for name in file if is_group(file[name])]
+            return _of_members(path, {*file, *(_ANY + name for group in groups for name in group)})
     if head.startswith(NPZ.heads):
         with readable(path), zipfile.ZipFile(regular(path)) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
@@ -159,7 +156,7 @@ def _sniff_directory(path: str) -> str:
 
 def _of_files(path: str) -> str:
     """ "documents" for a folder that looks like one, else "svmlight": the format of its files is detected file by file."""
-    from streamcut.io.tables.documents import holds_documents
+    from streamcut.io.tables.frames import holds_documents
 
     try:
         found = find_inputs([path])
@@ -187,17 +184,17 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     `wanted` other than "auto" decides the format. Raises NotFoundError, and UsageError for a mixture of formats or a file that is
     named twice.
     """
-    names = [name for given in inputs for name in _glob(given)]
     paths: list[str] = []
     known: dict[str, str] = {}
-    for name in names:
-        if "://" in name:
-            paths += remote_files(name)
-        elif os.path.isdir(name) and (kind := wanted if wanted == DOCUMENTS.name else _sniff_directory(name)) != SVMLIGHT.name:
+    for name in (match for given in inputs for match in matches(given)):
+        kind = SVMLIGHT.name
+        if os.path.isdir(name):
+            kind = wanted if wanted == DOCUMENTS.name else _sniff_directory(name)
+        if kind != SVMLIGHT.name:
             paths.append(name)
             known[name] = kind
         else:
-            paths += _files_of(name)
+            paths += remote_files(name) if is_url(name) else _files_of(name)
     expect_once(paths)
     if not paths:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
@@ -214,9 +211,13 @@ def with_lists(kind: str, paths: Sequence[str], index_column: str) -> str:
     """`kind`, or the format of Parquet files whose `index_column` holds lists of feature numbers."""
     if kind != PARQUET.name:
         return kind
-    from streamcut.io.tables.opening import holds_lists
+    import pyarrow as pa
 
-    return LISTS.name if holds_lists(paths[0], index_column) else kind
+    from streamcut.io.tables.files import ParquetTable
+
+    schema = ParquetTable(paths[0]).schema()
+    found = schema.field(index_column).type if index_column in schema.names else pa.null()
+    return LISTS.name if pa.types.is_list(found) or pa.types.is_large_list(found) else kind
 
 
 def _files_of(name: str) -> list[str]:
@@ -224,7 +225,7 @@ def _files_of(name: str) -> list[str]:
 
     Raises UsageError for folders whose names hold a column (`year=2024`), which would be lost.
     """
-    found = [given.name for given in find_inputs([name])]
+    found = [given.name for given in inputs_of(name)]
     if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in found):
         return found
     for path in found:
@@ -234,11 +235,3 @@ def _files_of(name: str) -> list[str]:
                 f"{path}: folders such as {held} hold a column in their names, which is not read; write it into the files"
             )
     return [path for path in found if not os.path.basename(path).startswith("_")]
-
-
-def _glob(name: str) -> list[str]:
-    """The matches of a glob; a name that exists, or matches nothing, stays unchanged."""
-    if os.path.lexists(name) or "://" in name or not glob.has_magic(name):
-        return [name]
-    found = sorted(glob.glob(name, recursive=True)) or [name]
-    return [each if os.path.isdir(each) else expect_file(each, name) for each in found]

@@ -1,5 +1,6 @@
-"""Rows from files other than svmlight text: SciPy, MatrixMarket, AnnData, Parquet, and stores themselves.
+"""Rows from files other than text and tables: SciPy, MatrixMarket, AnnData, Parquet with lists, and stores themselves.
 
-Each has a reader with the methods of `row_source.TableReader`; `canonical.py` makes its rows sorted, without duplicates, of the
-types that stores have. A new reader is a file here, and a record in streamcut.io.formats that names it.
+`source.py` says what every source of rows is, here and in streamcut.io.text and .tables. `matrices.py` is the source over files
+that can be read from any row, each of a class of `matrix_files.py` or `cells.py`; `canonical.py` makes their rows sorted, without
+duplicates, of the types that stores have. A new reader is such a class, and a record in streamcut.io.formats that names it.
 """

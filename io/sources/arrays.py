@@ -1,9 +1,9 @@
-"""Python arrays (SciPy sparse of any format, NumPy, data frames) cut into runs of rows, and labels that are words."""
+"""Python arrays (SciPy sparse of any format, NumPy, data frames) as runs of rows, and as a data set."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,19 +11,10 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import check_csr
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.labels import Labels, labels_of
-from streamcut.io.sources.row_source import BlockSize, row_ranges
+from streamcut.io.sources.source import AT_ONCE
 from streamcut.io.stores.spec import SHARD_NNZ
-
-
-class Entries(NamedTuple):
-    """Rows `first` to `stop` of a matrix as CSR: indptr may start anywhere, `values` are of any real type."""
-
-    first: int
-    stop: int
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray
 
 
 def is_sparse(X: Any) -> bool:
@@ -56,35 +47,25 @@ def _all_sparse(frame: Any) -> bool:
     return all(hasattr(dtype, "fill_value") for dtype in getattr(frame, "dtypes", ()))
 
 
-def entries_of(X: Any, size: BlockSize, where: str, first_row: int = 0, start: int = 0) -> Iterator[Entries]:
-    """The rows of the result of `matrix_of` from row `start` on, a few at a time; of a dense array only these are read.
+def entries_of(X: Any, start: int = 0) -> Iterator[RawRows]:
+    """The rows of a matrix of SciPy, or of what slices like a two-dimensional array, from row `start` on, without labels.
 
-    `where` and `first_row` name the rows in messages. Raises BadInputError for a malformed matrix, MemoryBudgetError for a row
-    beyond `size.most`.
+    Of an array a few rows at a time are read. Raises BadInputError for a malformed matrix.
     """
-    if not is_sparse(X):
-        yield from dense_entries(X, size, start)
-        return
-    from scipy.sparse import csr_array
-
-    rows = csr_array(X)
-    check_csr(rows)
-    for first, stop in row_ranges(rows.indptr[start:], size, where, first_row + start):
-        first, stop = start + first, start + stop
-        cut = slice(int(rows.indptr[first]), int(rows.indptr[stop]))
-        yield Entries(first, stop, rows.indptr[first : stop + 1], rows.indices[cut], rows.data[cut])
-
-
-def dense_entries(X: Any, size: BlockSize, start: int = 0) -> Iterator[Entries]:
-    """The same for a two-dimensional array, or anything that slices like one, from row `start` on: its nonzero values."""
     n, d = X.shape
-    at_once = max(1, size.usual // max(1, d))
+    if is_sparse(X):
+        from scipy.sparse import csr_array
+
+        rows = csr_array(X)
+        check_csr(rows)
+        begin = int(rows.indptr[start])
+        yield RawRows(rows.indptr[start:], rows.indices[begin:], rows.data[begin:])
+        return
+    at_once = max(1, AT_ONCE // max(1, d))
     for first in range(start, n, at_once):
-        stop = min(first + at_once, n)
-        block = np.asarray(X[first:stop])
+        block = np.asarray(X[first : min(first + at_once, n)])
         row, column = np.nonzero(block)
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=stop - first))])
-        yield Entries(first, stop, indptr, column, block[row, column])
+        yield RawRows(np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(block)))]), column, block[row, column])
 
 
 def in_memory(

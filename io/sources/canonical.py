@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,22 +13,35 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.sources.labels import Labels
+from streamcut.io.sources.source import cuts
 
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
     """n consecutive rows as read from a file, unchecked.
 
-    indptr int (n + 1) starting anywhere; indices any integer type; values any real type, or None when all are 1;
-    labels float (n) or str objects; qid and weight (n) or None.
+    indptr int (n + 1) starting anywhere; indices any integer type, from that of indptr[0] on; values any real type, or None
+    when all are 1; labels float (n) or str objects, qid and weight (n), None: they are elsewhere, or there are none.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     values: np.ndarray | None
-    labels: np.ndarray
+    labels: np.ndarray | None = None
     qid: np.ndarray | None = None
     weight: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    def pieces(self) -> Iterator[RawRows]:
+        """The rows in pieces of AT_ONCE entries or one row."""
+        for first, stop in cuts(self.indptr):
+            entries, rows = slice(*(self.indptr[[first, stop]] - self.indptr[0]).tolist()), slice(first, stop)
+            columns = (None if each is None else each[rows] for each in (self.labels, self.qid, self.weight))
+            values = None if self.values is None else self.values[entries]
+            yield RawRows(self.indptr[first : stop + 1], self.indices[entries], values, *columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +69,7 @@ def canonical(
     BadInputError with the first offending row.
     """
     place = _Place(where, row_in_file)
-    n = len(raw.indptr) - 1
+    n = raw.n_rows
     indptr = expect_pointers(np.asarray(raw.indptr), INT64_MAX, place, "row pointer")
     indptr -= indptr[0]
     nnz = int(indptr[-1])
@@ -79,13 +93,14 @@ def canonical(
         row_of, indices, values = row_of[kept], indices[kept], values[kept]
     if len(row_of) != nnz:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of, minlength=n))]).astype(np.int64)
+    given = np.zeros(n) if raw.labels is None else np.asarray(raw.labels)
     return Chunk(
         indptr,
         indices,
         values,
-        np.asarray(raw.labels, np.float64) if labels is None else labels.of(np.asarray(raw.labels), place),
+        given.astype(np.float64) if labels is None else labels.of(given, place),
         None if raw.qid is None else _qid(np.asarray(raw.qid), place),
-        None if raw.weight is None else _weight(np.asarray(raw.weight), place),
+        None if raw.weight is None else checked_weights(np.asarray(raw.weight), place),
         first_row,
     )
 
@@ -113,11 +128,7 @@ def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Plac
         dtype = np.dtype(np.float32 if values.dtype.itemsize <= 4 else np.float64)
     else:
         dtype = np.dtype(np.float32 if not values.size or np.abs(values.astype(np.float64)).max() <= 2**24 else np.float64)
-    with np.errstate(over="ignore"):
-        converted = values.astype(dtype)
-    if not np.isfinite(converted).all():
-        bad = int(np.flatnonzero(~np.isfinite(converted))[0])
-        raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} does not fit {dtype}; use --dtype=float64")
+    converted = narrowed(values, dtype, lambda bad: place(row_of[bad]))
     counters["values underflowed to 0"] += int(np.count_nonzero((converted == 0) & (values != 0)))
     return converted
 
@@ -160,10 +171,21 @@ def _qid(qid: np.ndarray, place: _Place) -> np.ndarray:
     return qid.astype(np.int64)
 
 
-def _weight(weight: np.ndarray, place: _Place) -> np.ndarray:
+def narrowed(values: np.ndarray, dtype: np.dtype, place: Callable[[int], str]) -> np.ndarray:
+    """`values` as floats of another type. Raises BadInputError for one that does not fit; `place` names that of its number."""
+    with np.errstate(over="ignore"):
+        found = values.astype(dtype)
+    if not np.isfinite(found).all():
+        bad = int(np.argmin(np.isfinite(found)))
+        raise BadInputError(f"{place(bad)}: value {values[bad]} does not fit {dtype}; use --dtype=float64")
+    return found
+
+
+def checked_weights(weight: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
+    """`weight` as float64. Raises BadInputError for one that is negative or not finite; `place` names its row."""
     weight = weight.astype(np.float64)
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
-        row = int(np.flatnonzero(bad)[0])
+        row = int(np.argmax(bad))
         raise BadInputError(f"{place(row)}: weight {weight[row]} is negative or not finite")
     return weight

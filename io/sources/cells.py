@@ -1,30 +1,35 @@
 """Cells: AnnData files (`.h5ad` or Zarr), and matrices of CellRanger (`.h5` of 10x Genomics), whose labels are in another file.
 
 Of AnnData: X, a layer or raw, labels from a column of obs, names from var, read slice by slice. Rows are contiguous in CSR and
-dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`).
+dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`). Nothing outside a file is followed: HDF5 can
+refer to other files by links, by virtual data sets and by external storage, and one of Zarr's codecs unpickles.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
 from streamcut.foundation.fields import INT64_MAX
-from streamcut.foundation.opened import readable
+from streamcut.foundation.opened import readable, regular
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources import scattered
-from streamcut.io.sources.arrays import Entries, dense_entries
+from streamcut.io.sources.arrays import entries_of
 from streamcut.io.sources.canonical import RawRows
-from streamcut.io.sources.matrix_files import SideFiles
-from streamcut.io.sources.row_source import BlockSize, row_ranges
-from streamcut.io.sources.self_contained import CHUNK_COPIES, Array, Members, opened_hdf5, opened_members
+from streamcut.io.sources.source import cuts
+from streamcut.io.stores.guarded import expect_files_only
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
 
 ROWS_AT_ONCE = 1 << 16
 _OBS, _RAW, _BARCODE = "obs:", "raw", "barcode"
@@ -32,96 +37,146 @@ NO_LABELS = "none"
 _CATEGORIES, _NULLABLE = ("codes", "categories"), ("values", "mask")  # how columns other than plain arrays are stored
 _FORMS = {"csr_matrix": "csr", "csc_matrix": "csc"}
 _PARTS = ("data", "indices", "indptr", "shape", "barcodes")  # of a matrix of 10x
+_CODECS = ("codecs", "filters", "compressor", "compressors")  # in the description of a Zarr array
+
+
+def opened_hdf5(path: str) -> Any:
+    """The HDF5 file `path`. Raises BadInputError for a file that is not HDF5 or has links, NotFoundError."""
+    import h5py
+
+    def link(name: str, found: Any) -> str | None:
+        what = {h5py.SoftLink: "is a link", h5py.ExternalLink: "lies in another file"}.get(type(found))
+        return what and f"{name} {what}"
+
+    try:
+        place = regular(path)
+    except OSError as error:
+        raise NotFoundError(f"{path}: {error.strerror}") from None
+    with readable(path, what="not a readable HDF5 file"):
+        file = h5py.File(place, "r")
+        if outside := file.visititems_links(link):
+            raise BadInputError(f"{path}: {outside}; save the data as one file, without links")
+        return file
+
+
+def _opened(path: str) -> Any:
+    """The same for a file, or a Zarr group in a folder."""
+    if not os.path.isdir(path):
+        return opened_hdf5(path)
+    import zarr
+
+    try:
+        expect_files_only(path)
+    except CorruptError as error:
+        raise BadInputError(str(error)) from None
+    with readable(path, what="not a readable Zarr group"):
+        return zarr.open_group(path, mode="r")
+
+
+def _member(group: Any, name: str, path: str) -> Any:
+    """The member of that name ("a/b" is one of `a`), None if there is none. Raises BadInputError for one in another file."""
+    try:
+        found = group[name]
+    except KeyError:
+        return None
+    where = f"{path}: {str(found.name).strip('/')}"
+    if getattr(found, "is_virtual", False) or getattr(found, "external", None):
+        raise BadInputError(f"{where} lies in another file; save the data as one file")
+    if hasattr(found, "metadata"):
+        described = found.metadata.to_dict()
+        if "pickle" in str([described.get(each) for each in _CODECS]).lower():
+            raise BadInputError(f"{where}: holds pickled objects, which could run code; save it with another codec")
+    return found
+
+
+def is_group(found: Any) -> bool:
+    """Whether it is a group; the shape of an array, which may depend on other files, is not looked at."""
+    return hasattr(found, "keys")
+
+
+def _is_array(found: Any, *shape: int) -> bool:
+    """Whether it is an array of one dimension, or of this shape."""
+    return found is not None and not is_group(found) and (found.shape == shape if shape else len(found.shape) == 1)
+
+
+def _chunk_bytes(*parts: Any) -> int:
+    """Memory for the largest chunk of these arrays while it is unpacked: HDF5 doubles its buffer until all fits, and keeps it."""
+    sizes = [part.dtype.itemsize * (1 + part.dtype.hasobject) * math.prod(map(int, part.chunks or (0,))) for part in parts]
+    return 3 * max(sizes, default=0)
 
 
 class _Stored:
     """The arrays of a CSR matrix of `lines` rows, or a CSC matrix of so many columns, whose indices are below `bound`."""
 
-    def __init__(self, group: Members, lines: int, bound: int, where: str) -> None:
-        self._data, self._indices, self.indptr = parts = [group[name] for name in _PARTS[:3]]
-        if not all(isinstance(part, Array) and len(part.shape) == 1 for part in parts) or len(self.indptr) != lines + 1:
-            raise BadInputError(f"{where}: data, indices or indptr do not match the shape; the file is damaged")
-        self._lines, self._bound, self._where = lines, bound, where
-        self.chunk_bytes = max(part.chunk_bytes for part in parts)
+    def __init__(self, group: Any, lines: int, bound: int, path: str) -> None:
+        self._data, self._indices, self._indptr = parts = [_member(group, name, path) for name in _PARTS[:3]]
+        if not all(map(_is_array, parts)) or self._indptr.shape != (lines + 1,):
+            raise BadInputError(f"{path}: data, indices or indptr do not match the shape; the file is damaged")
+        self._lines, self._bound, self._where = lines, bound, path
+        self.chunk_bytes = _chunk_bytes(*parts)
 
     def pointers(self, start: int, stop: int) -> np.ndarray:
         """The pointers of these lines, and the one after them, int64."""
-        return expect_pointers(self.indptr[start : stop + 1], len(self._data), f"{self._where}/indptr")
+        return expect_pointers(np.asarray(self._indptr[start : stop + 1]), self._data.shape[0], f"{self._where}: indptr")
 
     def read(self, cut: slice) -> tuple[np.ndarray, np.ndarray]:
         """(indices, values) of a range of the entries."""
-        indices, values = expect_indices(self._indices[cut], self._bound, f"{self._where}/indices"), self._data[cut]
+        indices, values = (np.asarray(part[cut]) for part in (self._indices, self._data))
         if not len(indices) == len(values) == cut.stop - cut.start:
             raise BadInputError(f"{self._where}: indices or data end early; the file is damaged")
-        return indices, values
+        return expect_indices(indices, self._bound, f"{self._where}: indices"), values
 
-    def rows(self, start: int, size: BlockSize, path: str) -> Iterator[Entries]:
+    def rows(self, start: int) -> Iterator[RawRows]:
         """The rows of a CSR matrix from number `start` on."""
-        while start < self._lines:
-            stop = min(start + ROWS_AT_ONCE, self._lines)
-            bounds = self.pointers(start, stop)
-            for first, last in row_ranges(bounds, size, path, start):
-                yield Entries(
-                    start + first, start + last, bounds[first : last + 1], *self.read(slice(*bounds[[first, last]].tolist()))
-                )
-            start = stop
+        for begin in range(start, self._lines, ROWS_AT_ONCE):
+            bounds = self.pointers(begin, min(begin + ROWS_AT_ONCE, self._lines))
+            for first, last in cuts(bounds):
+                yield RawRows(bounds[first : last + 1], *self.read(slice(*bounds[[first, last]].tolist())))
 
 
-class AnnDataReader:
-    """`labels`, `qid`, `weight`: names of columns of obs (labels also "obs:NAME"); labels "none": zeros.
+class AnnDataFile:
+    """Labels, query ids and weights are columns of obs (labels also "obs:NAME"); labels "none": zeros.
 
-    layer     the name of a layer instead of X; "raw": the matrix of raw, with its own var, unless a layer has that name
+    Of the options, `layer` names a layer instead of X; "raw": the matrix of raw, with its own var, unless a layer has that name.
+
     keep      columns of obs for `kept`; `named`: also the names of the cells
     scratch   folder for the scratch file that CSC matrices need
     recipe    the names of the features (var), and where the labels are
     """
 
     def __init__(
-        self,
-        path: str,
-        labels: str,
-        qid: str | None = None,
-        weight: str | None = None,
-        *,
-        layer: str | None = None,
-        scratch: str = ".",
-        keep: Sequence[str] = (),
-        named: bool = False,
+        self, path: str, options: ConvertOptions, scratch: str, *, keep: Sequence[str] = (), named: bool = False
     ) -> None:
         self.path, self._scratch = path, scratch
         with readable(path):
-            self._open(labels, qid, weight, layer)
+            self._open(str(options.labels), options)
             index = self._index() if named else ""
             self._kept = {name: self._column(name) for name in (*([index] if index else []), *keep)}
             self._shown = {index: _BARCODE} if index in ("_index", "index") else {}
 
-    def _open(self, labels: str, qid: str | None, weight: str | None, layer: str | None) -> None:
-        path, group = self.path, opened_members(self.path)
-        if "obs" not in group or not {"X", "layers", "raw"} & set(group):
+    def _open(self, labels: str, options: ConvertOptions) -> None:
+        path, group, layer = self.path, _opened(self.path), options.layer
+        held = set(group)
+        if "obs" not in held or not {"X", "layers", "raw"} & held:
             raise BadInputError(f"{path}: not an AnnData file (obs, or X and layers, are missing); it holds {', '.join(group)}")
         self._obs = self._frame(group, "obs")
-        if layer is None and "X" not in group:
-            held = list(group.get("layers") or ()) + [_RAW] * bool({"raw"} & set(group))
-            raise UsageError(f"{path}: has no X; --layer names the matrix to read, one of {', '.join(held) or 'none'}")
-        self.X, var = (group["X"], "var") if layer is None else self._layer(group, layer)
+        if layer is None and "X" not in held:
+            layers = [*(_member(group, "layers", path) or ()), *[_RAW] * (_RAW in held)]
+            raise UsageError(f"{path}: has no X; --layer names the matrix to read, one of {', '.join(layers) or 'none'}")
+        self.X, var = (_member(group, "X", path), "var") if layer is None else self._layer(group, layer)
         self.form, self.n_rows, self.n_features = self._form_and_shape()
-        if self.form == "dense":
-            widest = self.X.chunk_bytes
-        else:
+        if self.form != "dense":
             lines, bound = (self.n_rows, self.n_features) if self.form == "csr" else (self.n_features, self.n_rows)
-            self._matrix = _Stored(self.X, lines, bound, f"{path}: X")
-            widest = self._matrix.chunk_bytes
+            self._matrix = _Stored(self.X, lines, bound, path)
+        chunk = _chunk_bytes(self.X) if self.form == "dense" else self._matrix.chunk_bytes
         name = labels.removeprefix(_OBS)
         none = labels == NO_LABELS and NO_LABELS not in list(self._obs)
-        wanted = {"labels": None if none else name, "qid": qid, "weight": weight}
+        wanted = {"labels": None if none else name, "qid": options.qid, "weight": options.weights}
         self._columns = {role: self._column(column) for role, column in wanted.items() if column is not None}
         self._rule = LabelRule(none=True) if none else LabelRule(column=name)
-        self._var, self._layer_name = self._frame(group, var) if group.get(var) is not None else None, layer
-        widest = max(widest, *(part.chunk_bytes for column in self._columns.values() for part in column.parts), 0)
-        self.held_bytes = 64 * self.n_rows + CHUNK_COPIES * widest
-        self.held_bytes += sum(column.held_bytes for column in self._columns.values())
-        if self.form == "csc":
-            self.held_bytes += scattered.held_bytes(self.n_rows) + 8 * self.n_features
+        self._var, self._layer_name = self._frame(group, var) if _member(group, var, path) is not None else None, layer
+        chunk = max(chunk, *(_chunk_bytes(*column.parts) for column in self._columns.values()), 0)
+        self.held_bytes = chunk + 64 * self.n_rows * (1 + len(self._columns)) + 8 * self.n_features * (self.form == "csc")
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -131,30 +186,22 @@ class AnnDataReader:
     @cached_property
     def _values(self) -> dict[str, np.ndarray]:
         """Of the columns of obs, by purpose."""
-        zeros = {"labels": np.zeros(self.n_rows)}
-        return zeros | {role: column.values() for role, column in self._columns.items()}
+        return {role: column.values() for role, column in self._columns.items()}
 
-    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
+    def rows(self, start: int) -> Iterator[RawRows]:
         with readable(self.path):
-            values = self._values
-            for part in self._entries(start, size):
-                rows = slice(part.first, part.stop)
-                labels, qid, weight = (values[role][rows] if role in values else None for role in ("labels", "qid", "weight"))
-                assert labels is not None
-                yield RawRows(part.indptr, part.indices, part.values, labels, qid, weight)
+            for part in self._entries(start):
+                columns = {role: values[start : start + part.n_rows] for role, values in self._values.items()}
+                yield RawRows(part.indptr, part.indices, part.values, **columns)
+                start += part.n_rows
 
-    def _entries(self, start: int, size: BlockSize) -> Iterator[Entries]:
+    def _entries(self, start: int) -> Iterator[RawRows]:
         if self.form == "dense":
-            yield from dense_entries(self.X, size, start)
-        elif self.form == "csc":
-            indptr = self._matrix.pointers(0, self.n_features)
-
-            def blocks() -> Iterator[scattered.Scattered]:
-                return scattered.column_entries(indptr, self._matrix.read, f"{self.path}: X")
-
-            yield from scattered.by_rows(blocks, self.n_rows, self._scratch, size, self.path, start)
-        else:
-            yield from self._matrix.rows(start, size, self.path)
+            return entries_of(self.X, start)
+        if self.form == "csr":
+            return self._matrix.rows(start)
+        pointers = self._matrix.pointers(0, self.n_features)
+        return scattered.by_rows(pointers, self._matrix.read, self.n_rows, self._scratch, f"{self.path}: X", start)
 
     def kept(self, rows: slice) -> dict[str, list]:
         """The kept columns of these rows, numbers or strings, None where there is no value."""
@@ -170,40 +217,37 @@ class AnnDataReader:
 
     def _index(self) -> str:
         """The column of obs with the names of the cells; "" if there is none."""
-        known = list(self._obs)
         index = self._obs.attrs.get("_index", "_index")
-        return index if isinstance(index, str) and index in known else ""
+        return index if isinstance(index, str) and index in list(self._obs) else ""
 
-    def _frame(self, group: Members, name: str) -> Members:
+    def _frame(self, group: Any, name: str) -> Any:
         """obs or var."""
-        found = group[name]
-        if not isinstance(found, Members):
+        found = _member(group, name, self.path)
+        if not is_group(found):
             raise BadInputError(
                 f"{self.path}: {name} is not a group of columns (as before AnnData 0.7); save it anew with anndata"
             )
         return found
 
-    def _layer(self, group: Members, layer: str) -> tuple[Any, str]:
+    def _layer(self, group: Any, layer: str) -> tuple[Any, str]:
         """(the matrix, the group with its var)."""
-        layers = group.get("layers")
-        known = list(layers) if isinstance(layers, Members) else []
+        layers = _member(group, "layers", self.path)
+        known = list(layers) if is_group(layers) else []
         if layer in known:
-            return layers[layer], "var"
-        if layer == _RAW and (found := group.get("raw/X")) is not None:
+            return _member(layers, layer, self.path), "var"
+        if layer == _RAW and (found := _member(group, "raw/X", self.path)) is not None:
             return found, "raw/var"
         raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(known) or 'none'}")
 
     def _form_and_shape(self) -> tuple[str, int, int]:
         """("csr", "csc" or "dense", rows, columns) of the matrix."""
-        attributes = self.X.attrs
-        if isinstance(self.X, Array):
-            form, shape = "dense", self.X.shape
-        else:
-            encoding = attributes.get("encoding-type")
+        form, shape = "dense", () if is_group(self.X) else self.X.shape
+        if is_group(self.X):
+            encoding = self.X.attrs.get("encoding-type")
             form = _FORMS.get(str(encoding), "")
             if not form:
                 raise BadInputError(f"{self.path}: X is stored as {encoding}; csr, csc and dense matrices are read")
-            shape = attributes["shape"]
+            shape = self.X.attrs["shape"]
         if len(shape) != 2:
             raise BadInputError(f"{self.path}: X has {len(shape)} dimensions, not 2")
         rows, columns = expect_indices(np.asarray(shape), INT64_MAX, f"{self.path}: X", "a side of its shape").tolist()
@@ -211,47 +255,39 @@ class AnnDataReader:
 
     def _names(self) -> tuple[str, ...] | None:
         """The names of the features: the index of var."""
-        if self._var is None:
-            return None
-        index = self._var.attrs.get("_index", "_index")
-        found = self._var.get(index) if isinstance(index, str) else None
-        if not isinstance(found, Array) or found.shape != (self.n_features,):
-            return None
-        return tuple(_text(name) for name in found[:].tolist())
+        index = "" if self._var is None else self._var.attrs.get("_index", "_index")
+        found = _member(self._var, index, self.path) if isinstance(index, str) and index else None
+        return tuple(map(_text, found[:].tolist())) if _is_array(found, self.n_features) else None
 
 
 class _Column:
-    """A column of obs, stored as `parts`; nothing is read before `values`.
+    """A column of obs. Nothing is read before `values`. Raises UsageError naming the existing columns, BadInputError."""
 
-    Raises UsageError naming the existing columns, BadInputError.
-    """
-
-    def __init__(self, obs: Members, name: str, n_rows: int, path: str) -> None:
+    def __init__(self, obs: Any, name: str, n_rows: int, path: str) -> None:
         self._where = f"{path}: obs/{name}"
-        found = obs.get(name)
+        found = _member(obs, name, path)
         if found is None:
             known = [str(column) for column in obs.attrs.get("column-order", list(obs))]
             raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
         parts, self._categories = [found], False
-        if not isinstance(found, Array):
+        if is_group(found):
             names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in found for part in names)), ())
-            parts = [found[part] for part in names]
+            parts = [_member(found, part, f"{path}: obs/{name}") for part in names]
             self._categories = names is _CATEGORIES
-        if not parts or not all(isinstance(part, Array) and len(part.shape) == 1 for part in parts):
+        if not parts or not all(map(_is_array, parts)):
             raise BadInputError(f"{self._where} is neither a plain column nor categories")
-        if len(parts[0]) != n_rows:
-            raise BadInputError(f"{self._where} has {len(parts[0])} values for {n_rows} rows")
-        self.parts: list[Array] = parts
-        self.held_bytes = sum(64 * len(part) for part in parts[1:])
+        if parts[0].shape[0] != n_rows:
+            raise BadInputError(f"{self._where} has {parts[0].shape[0]} values for {n_rows} rows")
+        self.parts = parts
 
     def values(self) -> np.ndarray:
         """Numbers or words, None where there is none."""
-        values = self.parts[0][:]
-        if len(self.parts) == 2 and self._categories:
-            values = self._words(values, self.parts[1][:])
-        elif len(self.parts) == 2:
+        values, *others = (np.asarray(part[:]) for part in self.parts)
+        if others and self._categories:
+            values = self._words(values, others[0])
+        elif others:
             values = values.astype(object)
-            values[self.parts[1][:].astype(bool)] = None
+            values[others[0].astype(bool)] = None
         if values.dtype.kind in "biuf":
             return values
         words = [None if value is None else _text(value) for value in values.tolist()]
@@ -272,55 +308,48 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-class TenXReader:
+class TenXFile:
     """The matrix is stored by barcodes (CSC of features × barcodes), so rows are read directly.
 
     recipe   names of the features: the gene names, and ids for duplicate names
     """
 
-    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
-        self.path, self.side, self.offset = path, side, offset
+    def __init__(self, path: str, options: ConvertOptions, scratch: str, **_: Any) -> None:
+        self.path = path
         with readable(path):
-            self._open()
-
-    def _open(self) -> None:
-        path, file = self.path, opened_hdf5(self.path)
-        groups = [(name, group) for name, group in file.groups() if all(part in group for part in _PARTS)]
-        if len(groups) != 1:
-            listed = ", ".join(name for name, _ in groups) or "no matrix"
-            raise BadInputError(f"{path}: a file with exactly one CellRanger matrix is needed, and this file has {listed}")
-        ((_, self._group),) = groups
-        shape = self._group["shape"]
-        if not isinstance(shape, Array) or shape.shape != (2,):
-            raise BadInputError(f"{path}: shape is not that of a matrix; the file is damaged")
-        sides = expect_indices(shape[:], INT64_MAX, f"{path}: shape", "a side")
-        self.n_features, self.n_rows = (int(side) for side in sides)
-        self._matrix = _Stored(self._group, self.n_rows, self.n_features, path)
-        self.held_bytes = CHUNK_COPIES * self._matrix.chunk_bytes
+            file = opened_hdf5(path)
+            groups = [name for name in file if is_group(file[name]) and all(part in file[name] for part in _PARTS)]
+            if len(groups) != 1:
+                listed = ", ".join(groups) or "no matrix"
+                raise BadInputError(f"{path}: a file with exactly one CellRanger matrix is needed, and this file has {listed}")
+            self._group = file[groups[0]]
+            shape = _member(self._group, "shape", path)
+            if not _is_array(shape, 2):
+                raise BadInputError(f"{path}: shape is not that of a matrix; the file is damaged")
+            self.n_features, self.n_rows = expect_indices(shape[:], INT64_MAX, f"{path}: shape", "a side").tolist()
+            self._matrix = _Stored(self._group, self.n_rows, self.n_features, path)
+            self.held_bytes = self._matrix.chunk_bytes
 
     @cached_property
     def recipe(self) -> Recipe:
         with readable(self.path):
             return Recipe(names=self._names())
 
-    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
-        with readable(self.path):
-            for part in self._matrix.rows(start, size, self.path):
-                yield self.side.rows(part.indptr, part.indices, part.values, self.offset + part.first)
+    def rows(self, start: int) -> Iterator[RawRows]:
+        return self._matrix.rows(start)
 
     def kept(self, rows: slice) -> dict[str, list]:
         """The barcodes of these rows."""
         with readable(self.path):
-            return {"barcode": [word.decode() for word in self._group["barcodes"][rows].tolist()]}
+            return {_BARCODE: [word.decode() for word in _member(self._group, "barcodes", self.path)[rows].tolist()]}
 
     def _names(self) -> tuple[str, ...] | None:
-        matrix = self._group
-        of = matrix.get("features", matrix)
-        ids, names = ("id", "name") if "features" in matrix else ("genes", "gene_names")  # since CellRanger 3, and before
-        if not isinstance(of, Members) or ids not in of or names not in of:
+        of = _member(self._group, "features", self.path)
+        names = ("features/id", "features/name") if of is not None else ("genes", "gene_names")  # since CellRanger 3, and before
+        found = [_member(self._group, name, self.path) for name in names]
+        if any(part is None for part in found):
             return None
-        found = [of[ids], of[names]]
-        if not all(isinstance(part, Array) and part.shape == (self.n_features,) for part in found):
+        if not all(_is_array(part, self.n_features) for part in found):
             raise BadInputError(f"{self.path}: the number of names is not {self.n_features}; the file is damaged")
         codes, words = ([word.decode() for word in part[:].tolist()] for part in found)
         twice = Counter(words)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.sources.row_source import one_ahead
+from streamcut.io.sources.source import read_ahead
 
 
 def is_frame(data: Any) -> bool:
@@ -125,7 +125,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
 def computed(parts: list[Any]) -> Iterator[Any]:
     """The computed `parts`, in order, with the next one being computed."""
-    return one_ahead(part.compute() for part in parts)
+    return read_ahead(part.compute() for part in parts)
 
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:

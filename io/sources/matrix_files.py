@@ -1,25 +1,29 @@
-"""Matrices saved by SciPy and NumPy (`.npz` and MatrixMarket, both read whole, and `.npy`), with labels, query ids and weights
-in separate files."""
+"""Matrices of SciPy, NumPy and MatrixMarket, whose labels are in other files; stores; Parquet files with lists of features."""
 
 from __future__ import annotations
 
 import io
+from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from streamcut.errors import BadInputError, NotFoundError
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
+from streamcut.io.dataset import first_rows
 from streamcut.io.indices import expect_indices, expect_pointers
+from streamcut.io.opening import open_dataset
+from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import entries_of
 from streamcut.io.sources.canonical import RawRows
-from streamcut.io.sources.row_source import BlockSize
-from streamcut.io.text.decompress import Joined, open_bytes
-from streamcut.io.text.inputs import NOT_UTF8, not_text
+from streamcut.io.sources.source import expect_room
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.io.text.inputs import NOT_UTF8, Joined, not_text, open_bytes
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
 
 
 class ColumnFile:
@@ -78,103 +82,79 @@ class ColumnFile:
             return np.array(words, dtype=object)
 
 
-@dataclass(frozen=True, slots=True)
-class SideFiles:
-    """Column files that accompany matrices, over all rows of all inputs together; labels None: unlabelled."""
+# --- matrices whose labels are in other files ---------------------------------------------------------------------------------
 
-    labels: ColumnFile | None = None
-    qid: ColumnFile | None = None
-    weight: ColumnFile | None = None
-
-    @classmethod
-    def of(cls, labels: str | None, qid: str | None, weight: str | None) -> Self:
-        """The files of these paths."""
-        names = {"--label": labels, "--qid": qid, "--weights": weight}
-        return cls(*(None if path is None else ColumnFile(path, what) for what, path in names.items()))
-
-    def rows(self, indptr: np.ndarray, indices: np.ndarray, values: np.ndarray, first: int) -> RawRows:
-        """Rows of a matrix, the first of which is row `first` of all inputs, with their labels, qids and weights."""
-        count = len(indptr) - 1
-        labels, qid, weight = (None if each is None else each.read(first, count) for each in (self.labels, self.qid, self.weight))
-        return RawRows(indptr, indices, values, np.zeros(count) if labels is None else labels, qid, weight)
-
-    def expect_end(self, rows: int) -> None:
-        """Raise BadInputError when a file has values for more than `rows` rows."""
-        for file in (self.labels, self.qid, self.weight):
-            if file is not None:
-                file.expect_end(rows)
-
-
-_AT_ONCE = 1 << 20  # bytes of text
+_TEXT_AT_ONCE = 1 << 20  # bytes
 _COORDINATE_BYTES = 64  # (row, column, value) twice while reading, their order, and the resulting CSR
 
 
-class MatrixReader:
-    """A matrix in a file, rows = examples; `n_rows`, `n_features` and `held_bytes` as in TableReader, set by subclasses."""
+class _Whole:
+    """A matrix that is read whole; subclasses read it."""
 
+    recipe = Recipe()
     n_rows = n_features = held_bytes = 0
 
-    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
-        self.path, self.side, self.offset = path, side, offset
+    def __init__(self, path: str, options: ConvertOptions, scratch: str) -> None:
+        self.path = path
+        self._open()
+        expect_room(options.memory, self.held_bytes, path)
 
-    def _matrix(self) -> Any:
-        """It as a csr_array, or as what slices like a two-dimensional array. Raises any exception."""
+    def _open(self) -> None:
+        """Find `n_rows`, `n_features` and `held_bytes`."""
         raise NotImplementedError
 
-    def rows(self, start: int, size: BlockSize) -> Iterator[RawRows]:
-        for part in entries_of(self._matrix(), size, self.path, start=start):
-            yield self.side.rows(part.indptr, part.indices, part.values, self.offset + part.first)
-
-
-class NpzReader(MatrixReader):
-    """A matrix saved by scipy.sparse.save_npz (CSR, CSC or COO), compressed or not. It is read whole."""
-
-    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
-        super().__init__(path, side, offset)
-        with self._opened() as arrays:
-            if not {"data", "shape", "format"} <= set(arrays):
-                listed = ", ".join(sorted(arrays)[:10])
-                raise BadInputError(f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {listed})")
-            name = arrays["format"].item()
-            self._layout = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
-            if not {*_MEMBERS.get(self._layout, [""])} <= set(arrays):
-                raise BadInputError(f"{path}: the matrix is saved as {self._layout}; save it by rows: save_npz(path, X.tocsr())")
-            sides = expect_indices(arrays["shape"], INT64_MAX, f"{path}: shape", "a side")
-            if sides.shape != (2,):
-                raise BadInputError(f"{path}: shape holds {sides.size} numbers, not those of rows and columns")
-            self.n_rows, self.n_features = sides.tolist()
-            self.held_bytes = (2 if self._layout == "csr" else 5) * sum(member.file_size for member in arrays.zip.infolist())
-
     def _matrix(self) -> Any:
-        import scipy.sparse as sp
+        """It in any format of SciPy, or as what slices like a two-dimensional array. Raises any exception."""
+        raise NotImplementedError
 
-        where, shape = f"{self.path}: ", (self.n_rows, self.n_features)
-        with self._opened() as arrays:
-            values, indices, others = (arrays[name] for name in ("data", *_MEMBERS[self._layout]))
-            if self._layout == "coo":
-                rows, columns = expect_indices(indices, shape[0], f"{where}row"), expect_indices(others, shape[1], f"{where}col")
-                order = np.argsort(rows, kind="stable")  # SciPy would add up entries that are there twice, in their type
-                pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
-                return sp.csr_array((values[order], columns[order], pointers), shape)
-            expect_indices(indices, shape[1 if self._layout == "csr" else 0], f"{where}indices")
-            pointers = expect_pointers(others, len(values), f"{where}indptr")
-            made = sp.csr_array if self._layout == "csr" else sp.csc_array
-            return sp.csr_array(made((values, indices, pointers), shape))
-
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        with readable(self.path, what="not a readable .npz file"), np.load(regular(self.path), allow_pickle=False) as arrays:
-            yield arrays
+    def rows(self, start: int) -> Iterator[RawRows]:
+        return entries_of(self._matrix(), start)
 
 
 _MEMBERS = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}  # in addition to data
 
 
-class NpyReader(MatrixReader):
+class NpzFile(_Whole):
+    """A matrix saved by scipy.sparse.save_npz (CSR, CSC or COO), compressed or not."""
+
+    def _open(self) -> None:
+        path, what = self.path, "not a readable .npz file"
+        with readable(path, what=what), np.load(regular(path), allow_pickle=False) as arrays:
+            if not {"data", "shape", "format"} <= set(arrays):
+                listed = ", ".join(sorted(arrays)[:10])
+                raise BadInputError(f"{path}: not a sparse matrix of scipy.sparse.save_npz (it holds {listed})")
+            name = arrays["format"].item()
+            self._layout = layout = name.decode(errors="replace") if isinstance(name, bytes) else str(name)
+            if not {*_MEMBERS.get(layout, [""])} <= set(arrays):
+                raise BadInputError(f"{path}: the matrix is saved as {layout}; save it by rows: save_npz(path, X.tocsr())")
+            sides = expect_indices(arrays["shape"], INT64_MAX, f"{path}: shape", "a side")
+            if sides.shape != (2,):
+                raise BadInputError(f"{path}: shape holds {sides.size} numbers, not those of rows and columns")
+            self.n_rows, self.n_features = sides.tolist()
+            self.held_bytes = (2 if layout == "csr" else 5) * sum(member.file_size for member in arrays.zip.infolist())
+
+    def _matrix(self) -> Any:
+        import scipy.sparse as sp
+
+        where, shape = f"{self.path}: ", (self.n_rows, self.n_features)
+        with np.load(regular(self.path), allow_pickle=False) as arrays:
+            values, indices, others = (arrays[name] for name in ("data", *_MEMBERS[self._layout]))
+        if self._layout == "coo":
+            rows, columns = expect_indices(indices, shape[0], f"{where}row"), expect_indices(others, shape[1], f"{where}col")
+            order = np.argsort(rows, kind="stable")  # SciPy would add up entries that are there twice, in their type
+            pointers = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+            return sp.csr_array((values[order], columns[order], pointers), shape)
+        expect_indices(indices, shape[1 if self._layout == "csr" else 0], f"{where}indices")
+        pointers = expect_pointers(others, len(values), f"{where}indptr")
+        made = sp.csr_array if self._layout == "csr" else sp.csc_array
+        return made((values, indices, pointers), shape)
+
+
+class NpyFile(_Whole):
     """A dense matrix in a `.npy` file, a few rows at a time: the file is not mapped, as its pages would count as memory."""
 
-    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
-        super().__init__(path, side, offset)
+    def _open(self) -> None:
+        path = self.path
         with readable(path, what="not a .npy file"):
             mapped = np.load(regular(path), mmap_mode="r", allow_pickle=False)
             self.shape, self._dtype, self._begin = mapped.shape, mapped.dtype, mapped.offset
@@ -184,7 +164,7 @@ class NpyReader(MatrixReader):
             raise BadInputError(f"{path}: array stored by columns; save it by rows: np.save(path, np.ascontiguousarray(X))")
         self.n_rows, self.n_features = self.shape
 
-    def _matrix(self) -> NpyReader:
+    def _matrix(self) -> NpyFile:
         return self
 
     def __getitem__(self, rows: slice) -> np.ndarray:
@@ -196,13 +176,13 @@ class NpyReader(MatrixReader):
         return values.reshape(-1, self.n_features)
 
 
-class MatrixMarketReader(MatrixReader):
-    """A MatrixMarket file (also .gz, .bz2, .xz, .zst). Its entries are unordered, so it is read whole."""
+class MtxFile(_Whole):
+    """A MatrixMarket file (also .gz, .bz2, .xz, .zst), whose entries are unordered."""
 
-    def __init__(self, path: str, side: SideFiles, offset: int) -> None:
+    def _open(self) -> None:
         import scipy.io
 
-        super().__init__(path, side, offset)
+        path = self.path
         with readable(path, what="not a MatrixMarket file"), self._text() as text:
             self.n_rows, self.n_features, entries, layout, field, symmetry = scipy.io.mminfo(text)
         if field == "complex":
@@ -215,11 +195,95 @@ class MatrixMarketReader(MatrixReader):
 
     def _matrix(self) -> Any:
         import scipy.io
-        from scipy.sparse import csr_array
 
         with self._text() as text:
-            return csr_array(scipy.io.mmread(text))
+            return scipy.io.mmread(text)
 
     def _text(self) -> io.BufferedReader:
         """The file, decompressed. It cannot be sought: SciPy seeks after an error, which ends the process."""
-        return io.BufferedReader(Joined(b"", open_bytes(opened_raw(self.path), self.path)[0]), _AT_ONCE)
+        return io.BufferedReader(Joined(b"", open_bytes(opened_raw(self.path), self.path)[0]), _TEXT_AT_ONCE)
+
+
+# --- files that hold their labels ---------------------------------------------------------------------------------------------
+
+
+class StoreFile:
+    """A streamcut store, for another backend or other shards, a shuffle or a split. One shard is held at a time."""
+
+    def __init__(self, path: str, options: ConvertOptions, scratch: str) -> None:
+        self._data = open_dataset(path)
+        manifest = self._data.manifest
+        self.recipe, self.held_bytes = self._data.recipe or Recipe(), buffer_bytes(manifest)
+        self.n_rows, self.n_features = manifest.statistics.n_rows, manifest.statistics.n_features
+
+    def rows(self, start: int) -> Iterator[RawRows]:
+        firsts, buffers = first_rows(self._data.manifest), self._data.buffers()
+        for shard in range(bisect_right(firsts, start) - 1, len(firsts) - 1):
+            chunk = self._data.read(shard, buffers)
+            chunk = chunk.rows(max(0, start - firsts[shard]), chunk.n_rows)
+            entries = slice(int(chunk.indptr[0]), int(chunk.indptr[-1]))
+            values = None if chunk.data is None else chunk.data[entries]
+            yield RawRows(chunk.indptr, chunk.indices[entries], values, chunk.y, chunk.qid, chunk.weight)
+
+
+class ListsFile:
+    """A Parquet file with a label column and, in each row, a list of feature numbers and a list of values."""
+
+    recipe, n_features, held_bytes = Recipe(), None, 0
+
+    def __init__(self, path: str, options: ConvertOptions, scratch: str) -> None:
+        from streamcut.io.tables.files import ParquetTable, require
+
+        if options.index_base == "auto":
+            raise UsageError("--index-base=auto is for svmlight input; say whether the lists count from 0 or from 1")
+        self.path, self._base = path, int(options.index_base or 0)
+        named = (options.labels, options.qid, options.weights)
+        self._lists, self._columns = (options.index_column, options.value_column or None), named
+        self._wanted = [name for name in (*self._lists, *named) if name is not None]
+        self._table = ParquetTable(path)
+        require(path, self._table.schema(), self._wanted)
+        self.n_rows = self._table.n_rows or 0
+        self.held_bytes = len(self._wanted) * self._table.column_bytes
+
+    def rows(self, start: int) -> Iterator[RawRows]:
+        import pyarrow as pa
+
+        schema = pa.schema([self._table.schema().field(name) for name in self._wanted])
+        for batch in self._table.batches(schema, start):
+            yield self._raw(batch, start)
+            start += batch.num_rows
+
+    def _raw(self, batch: Any, row: int) -> RawRows:
+        index, value = self._lists
+        indptr, indices = self._entries(batch, str(index), row)
+        if indices.dtype.kind not in "iu":
+            raise UsageError(f"{self.path}: column {index!r} holds {indices.dtype}, not whole feature numbers")
+        indices = expect_indices(indices, INT64_MAX, f"{self.path}: column {index!r}").astype(np.int64) - self._base
+        values = None
+        if value is not None:
+            value_ptr, values = self._entries(batch, value, row)
+            if not np.array_equal(value_ptr, indptr):
+                bad = int(np.flatnonzero(value_ptr != indptr)[0]) - 1
+                raise BadInputError(f"{self.path}: row {row + bad} (0-based) has lists of different lengths")
+        columns = (None if name is None else self._full(batch, name, row) for name in self._columns)
+        given = (None if column is None else column.to_numpy(zero_copy_only=False) for column in columns)
+        return RawRows(indptr, indices, values, *given)
+
+    def _entries(self, batch: Any, name: str, row: int) -> tuple[np.ndarray, np.ndarray]:
+        """(pointers from 0 on, the values) of a column of lists."""
+        import pyarrow as pa
+
+        column = batch.column(name)
+        if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+            raise UsageError(f"{self.path}: column {name!r} is {column.type}, not lists of numbers")
+        offsets = self._full(batch, name, row).offsets.to_numpy().astype(np.int64)
+        flat = column.flatten()
+        if flat.null_count:
+            raise BadInputError(f"{self.path}: column {name!r} has an empty entry in or after row {row} (0-based)")
+        return offsets - offsets[0], flat.to_numpy(zero_copy_only=False)
+
+    def _full(self, batch: Any, name: str, row: int) -> Any:
+        """A column, of which no value may be missing."""
+        if batch.column(name).null_count:
+            raise BadInputError(f"{self.path}: column {name!r} is empty in or after row {row} (0-based)")
+        return batch.column(name)

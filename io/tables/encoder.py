@@ -40,6 +40,15 @@ class Place:
     def __call__(self, row: int) -> str:
         return f"{self.file}: row {int(self.rows[row])} (0-based)"
 
+    def said(self, name: str, make: Callable[[], T]) -> T:
+        """The result of `make` on column `name`; its errors are raised with the place and the column."""
+        try:
+            return make()
+        except ValueOfRowError as error:
+            raise BadInputError(f"{self(error.row)}, column {name!r}: {error.what}") from None
+        except ColumnTypeError as error:
+            raise BadInputError(f"{self.file}: column {name!r} {error}") from None
+
 
 @dataclass(slots=True)
 class Encoded:
@@ -150,7 +159,7 @@ class _Batch:
             elif column.role == TIME:
                 times = self._times(column)
                 for part in column.parts:
-                    words = self._given(name, self._said(name, partial(part_of_time, times, part)))
+                    words = self._given(name, self.place.said(name, partial(part_of_time, times, part)))
                     slots.append(_Slot(name, KeyColumn(f"{key}.{part}=", words), absent))
             elif column.role != TEXT:
                 slots.append(_Slot(name, KeyColumn(f"{key}=", self._category(column)), absent))
@@ -196,7 +205,7 @@ class _Batch:
 
     def _numbers(self, column: Column) -> np.ndarray:
         """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
-        values = self._said(column.name, partial(floats_of, self._column(column.name)))
+        values = self.place.said(column.name, partial(floats_of, self._column(column.name)))
         wrong = ~np.isfinite(values) if self.strict else np.isinf(values)
         if wrong.any():
             row = int(np.argmax(np.isinf(values) if np.isinf(values).any() else wrong))
@@ -230,7 +239,7 @@ class _Batch:
             codes[np.isnan(values)] = -1
             words = Words(codes, pa.array(interval_names(column.edges), pa.large_string()))
         else:
-            words, unfit = self._said(name, partial(words_of, self._column(name), column.type or TEXT))
+            words, unfit = self.place.said(name, partial(words_of, self._column(name), column.type or TEXT))
             self._given(name, words)
             if unfit:
                 self.unfit[name] = unfit
@@ -238,7 +247,7 @@ class _Batch:
         return words
 
     def _times(self, column: Column) -> pa.Array:
-        times, lost = self._said(column.name, partial(times_of, self._column(column.name)))
+        times, lost = self.place.said(column.name, partial(times_of, self._column(column.name)))
         if lost.any():
             self.unfit[column.name] = int(lost.sum())
         return times
@@ -260,7 +269,7 @@ class _Batch:
         return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", runs.ends)
 
     def _runs(self, column: Column) -> text_words.Runs:
-        texts = self._said(column.name, partial(text_words.texts_of, self._column(column.name)))
+        texts = self.place.said(column.name, partial(text_words.texts_of, self._column(column.name)))
         return text_words.words_of_texts(texts, column)
 
     def _counted(self, column: Column, slot: _Slot, table: np.ndarray) -> text_words.Rows:
@@ -280,15 +289,6 @@ class _Batch:
         features = self.encoder.keys.hashed(*runs[1:], self._prefix(column))
         out = _room(self.n, len(features))
         return *out, row_kernels.count_words(runs.ends, features, *out)
-
-    def _said(self, name: str, make: Callable[[], T]) -> T:
-        """The result of `make`; its errors are raised with the place and the column."""
-        try:
-            return make()
-        except ValueOfRowError as error:
-            raise BadInputError(f"{self.place(error.row)}, column {name!r}: {error.what}") from None
-        except ColumnTypeError as error:
-            raise BadInputError(f"{self.place.file}: column {name!r} {error}") from None
 
 
 def _absent(key: str, missing: np.ndarray) -> KeyColumn:

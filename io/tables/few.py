@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,7 +110,7 @@ class FewRows:
         table = recipe.table
         assert table is not None
         self._recipe, self._own, self._strict = recipe, table.missing == "own", table.missing == "error"
-        self._feature = _finder(recipe)
+        self._feature = Keys(recipe.names or (), bits=recipe.hash_bits).of  # negative: none
         self._numbers = []  # (column, feature), in the order in which the encoder sums equal features
         self._words: list[tuple[Column, str, Any]] = []  # (column, prefix of its keys, edges and names of bins)
         for column in table.columns:
@@ -215,7 +215,7 @@ class FewRows:
         if kind is str:
             word = spelled(value, column.type)
             fits, word = word is not None, value if word is None else word
-            if not word.isascii() and not _is_utf8(word):
+            if not word.isascii() and any("\ud800" <= letter <= "\udfff" for letter in word):  # which is not UTF-8
                 raise OutOfTheOrdinaryError
         elif kind is bool:
             word = "true" if value else "false"
@@ -228,19 +228,3 @@ class FewRows:
         if word and not fits:
             unfit[column.name] += 1
         return word
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _finder(recipe: Recipe) -> Callable[[str], int]:
-    """A function from a key to its feature, −1 if there is none."""
-    if recipe.hash_bits is None:
-        known = {name: feature for feature, name in enumerate(recipe.names or ())}
-        return lambda key: known.get(key, -1)
-    return Keys(bits=recipe.hash_bits).of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,9 +14,9 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError, given
 from streamcut.foundation.opened import IrregularFileError, opened_file, regular
+from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables.arrow import plain_batch
-from streamcut.io.text.inputs import STDIN
-from streamcut.io.text.remote_bytes import RemoteFile
+from streamcut.io.text.inputs import STDIN, RemoteFile
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -26,46 +25,48 @@ BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
 _CODED = 1 << 18  # most bytes of a dictionary that is passed on with every batch
 _PAGES = 3 << 20  # of a column: a page of the usual size, packed and unpacked, and its dictionary
+_USUAL = Spelling()
 _AT_ONCE = 4 << 20  # least bytes per request for a file behind a URL
 
 
 class BatchSize(NamedTuple):
     """Limits of a batch: bytes (approximate), rows, and bytes of a single longer row."""
 
-    usual: int
-    rows: int
-    most: int
+    usual: int = 4 << 20
+    rows: int = 1 << 14
+    most: int = 64 << 20
+
+
+_USUAL_SIZE = BatchSize()
 
 
 class TableFile(ABC):
-    """One file of a table, or what is read like one.
+    """One file of a table, or what is read like one, made of its path (or frame) and the Spelling of its values.
 
     name       for messages
     n_rows     None if unknown before reading
-    position   bytes read so far of a file that is read front to back, else None
     guesses, spelled   whether types are guessed from the beginning; whether all values are written as text
     keyed      whether rows name their values, so that a name may be absent
     goes_on    whether rows follow those that types are guessed from
-    told       a sentence for each guess about the file that the user should know
+    column_bytes       memory per column, for reading and encoding it
     """
 
     guesses = spelled = keyed = goes_on = False
+    column_bytes = 12 << 10
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, spelling: Spelling = _USUAL) -> None:
+        self.name, self._spelling = name, spelling
         self.n_rows: int | None = None
 
     @property
     def position(self) -> int | None:
+        """Bytes read so far of a file that is read front to back, else None."""
         return None
 
     @property
     def told(self) -> list[str]:
+        """A sentence for each guess about the file that the user should know."""
         return []
-
-    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        """Memory for reading these columns (None: all), in addition to the batches, known before anything is unpacked."""
-        return 0
 
     @abstractmethod
     def schema(self) -> pa.Schema:
@@ -82,7 +83,7 @@ class TableFile(ABC):
         """These columns of the sample, as text if all values are written as text."""
         return self.sample().select(names)
 
-    def batches(self, schema: pa.Schema, start: int, size: BatchSize) -> Iterator[pa.RecordBatch]:
+    def batches(self, schema: pa.Schema, start: int = 0, size: BatchSize = _USUAL_SIZE) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on.
 
         Text is read as these types. Other files have their own; Parquet yields texts as dictionaries if `schema` says so.
@@ -153,25 +154,19 @@ def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
         raise BadInputError(f"{path}: no column {lacking[0]!r}{meant}; it has {', '.join(schema.names) or 'none'}")
 
 
-class _Stored(NamedTuple):
-    """A column of a row group: bytes unpacked, bytes per row, and bytes beyond the codes, if it has any, of a dictionary."""
-
-    bytes: int = 0
-    widest: int = 0
-    dictionary: int = 0
-
-
 class ParquetTable(TableFile):
     """A Parquet file, row group after row group."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
+        super().__init__(path, spelling)
         if path == STDIN:
             raise UsageError("-: Parquet cannot be read from standard input; give the file")
         with self._open() as file:
             self._schema = unique_names(file.schema_arrow, path)
             self.n_rows = file.metadata.num_rows
             self._metadata = file.metadata
+        groups = (self._metadata.row_group(group).total_byte_size for group in range(self._metadata.num_row_groups))
+        self.column_bytes += min(_PAGES, max(groups, default=0) // max(self._metadata.num_columns, 1))
 
     def schema(self) -> pa.Schema:
         return self._schema
@@ -191,32 +186,26 @@ class ParquetTable(TableFile):
             for batch in file.iter_batches(rows, columns=schema.names, use_threads=False):
                 yield plain_batch(batch)
 
-    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        return sum(min(self._stored[name].bytes, _PAGES) for name in (self._schema.names if columns is None else columns))
-
     def _coded(self, name: str) -> bool:
         """Whether texts are read as dictionary codes: a large dictionary would cost memory and time in every batch."""
-        return self._stored[name].dictionary <= _CODED and is_text(self._schema.field(name).type)
+        return self._sizes[name][1] <= _CODED and is_text(self._schema.field(name).type)
 
     def _row_bytes(self, schema: pa.Schema) -> int:
         """Bytes in memory of a row of these columns, about."""
-        wide = [max(8, self._stored[field.name].widest + 4) for field in schema if not pa.types.is_dictionary(field.type)]
-        return max(8 * len(schema), 1, sum(wide))
+        wide = [8 if pa.types.is_dictionary(field.type) else max(8, self._sizes[field.name][0] + 4) for field in schema]
+        return max(1, sum(wide))
 
     @cached_property
-    def _stored(self) -> dict[str, _Stored]:
-        """For each column the maximum over all row groups."""
-        found = dict.fromkeys(self._schema.names, _Stored())
-        for group in range(self._metadata.num_row_groups):
-            chunks = self._metadata.row_group(group)
-            for number in range(chunks.num_columns):
-                chunk = chunks.column(number)
-                name = chunk.path_in_schema
-                name = name if name in found else name.split(".")[0]
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """For each column the most bytes per row, and of a dictionary beyond the codes, of any row group."""
+        found = dict.fromkeys(self._schema.names, (0, 0))
+        for group in map(self._metadata.row_group, range(self._metadata.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                name = chunk.path_in_schema if chunk.path_in_schema in found else chunk.path_in_schema.split(".")[0]
                 size = chunk.total_uncompressed_size
-                dictionary = size - 4 * chunks.num_rows if chunk.has_dictionary_page else size
-                here = _Stored(size, size // max(chunks.num_rows, 1), dictionary)
-                found[name] = _Stored(*map(max, found.get(name, here), here))
+                dictionary = size - 4 * group.num_rows if chunk.has_dictionary_page else size
+                width, most = found.get(name, (0, 0))
+                found[name] = max(width, size // max(group.num_rows, 1)), max(most, dictionary)
         return found
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
@@ -230,17 +219,12 @@ class ParquetTable(TableFile):
 class ArrowFile(TableFile):
     """An Arrow IPC file (Feather 2) or stream."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
+        super().__init__(path, spelling)
         if path == STDIN:
             raise UsageError("-: give Arrow data as a file")
-        self._batch_bytes = 0 if "://" in path else 2 * os.path.getsize(path)
         with self._reader() as reader:
             self._schema = unique_names(reader.schema, path)
-            self._batch_bytes //= max(getattr(reader, "num_record_batches", 1), 1)
-
-    def held_bytes(self, columns: Sequence[str] | None = None) -> int:
-        return self._batch_bytes
 
     def schema(self) -> pa.Schema:
         return self._schema

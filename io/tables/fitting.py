@@ -1,4 +1,4 @@
-"""Bins, means and deviations, found by a pass over numeric columns.
+"""What only reading finds: bins, means and deviations of numeric columns, and the words of texts, each by a pass over them.
 
 Bins are quantiles of a sample that depends on the rows alone. The last bits of means and deviations, which are sums, depend on
 the blocks that rows came in; they are rounded so that those bits do not matter.
@@ -7,13 +7,20 @@ the blocks that rows came in; they are rounded so that those bits do not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 
 from streamcut.errors import BadInputError
 from streamcut.io.conversion.shuffle import random_keys
-from streamcut.io.recipe.table import Column
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.table import NUMERIC, TEXT, Column
+from streamcut.io.sources.source import Source
+from streamcut.io.tables.arrow import floats_together, numbers_of
+from streamcut.io.tables.encoder import Place
 
 _DIGITS = 12  # binary digits kept in a deviation; a mean is a multiple of the last one
 _SMALLEST = 1e-150  # deviations below it: their squares are not normal numbers
@@ -83,6 +90,63 @@ def _standardised(count: float, mean: float, squares: float) -> tuple[float, flo
     return round(mean / step) * step, round(deviation / step) * step
 
 
+def to_find(column: Column, standardise: bool) -> bool:
+    """Whether a column needs a pass over its values."""
+    return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
+
+
+def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], wanted: Sequence[Column]) -> Recipe:
+    """`recipe` with the edges of the binned columns among `wanted`, and the centre and spread of the others.
+
+    rows   batches of these columns, each with its place. Raises BadInputError.
+    """
+    assert recipe.table is not None
+    edges, moments = found(wanted, _numbers(rows, [column.name for column in wanted]))
+    columns = [replace(column, edges=edges.get(column.name, column.edges)) for column in recipe.table.columns]
+    for number, column in enumerate(columns):
+        if column.name in moments:
+            centre, spread = moments[column.name]
+            columns[number] = replace(column, centre=centre, spread=spread)
+    return replace(recipe, table=replace(recipe.table, columns=tuple(columns)))
+
+
+def with_words(rows: Source, *, weighed: bool, least: int = 1, stopped: Iterable[str] = ()) -> Recipe:
+    """The recipe learned by `rows`, with the words of texts that occur in at least `least` rows and are not `stopped`.
+
+    A run of words is dropped with any of its words. `weighed`: texts have tf-idf weights, and the recipe has the document
+    frequency of each word. One pass over the rows. Raises BadInputError for a text column left without words.
+    """
+    counts, documents = np.zeros(0, np.int64), 0
+    for chunk, _ in rows.blocks():
+        more = np.bincount(chunk.indices, minlength=len(counts))  # a feature occurs once per row
+        more[: len(counts)] += counts
+        counts, documents = more, documents + chunk.n_rows
+    recipe, stopped = rows.recipe(), frozenset(stopped)
+    assert recipe is not None
+    assert recipe.table is not None
+    assert recipe.names is not None
+    counts = np.concatenate([counts, np.zeros(len(recipe.names) - len(counts), np.int64)])
+    kept = np.ones(len(counts), bool)
+    columns = []
+    for column in recipe.table.columns:
+        if column.role == TEXT and documents:
+            words = np.array(recipe.words_of(column), np.int64)
+            kept[words] = counts[words] >= least
+            if stopped:
+                begin = 0 if column.bare else len(recipe.table.key(column.name)) + 1
+                kept[words] &= [stopped.isdisjoint(recipe.names[word][begin:].split(" ")) for word in words.tolist()]
+            words = words[kept[words]]
+            if not len(words) and (least > 1 or stopped):
+                why = f"no word that is in {least:,} rows or more" if least > 1 else "no word"
+                where = rows.identity["inputs"][0][0]
+                raise BadInputError(f"{where}: of column {column.name!r} {why} is left; lower --min-count")
+            if weighed and len(words):
+                column = replace(column, documents=documents, frequencies=tuple(counts[words].tolist()))
+        columns.append(column)
+    names = tuple(name for name, keep in zip(recipe.names, kept.tolist(), strict=True) if keep)
+    return replace(recipe, names=names, table=replace(recipe.table, columns=tuple(columns)))
+
+
 def found(
     columns: Sequence[Column], blocks: Iterable[tuple[int, np.ndarray]]
 ) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[float, float]]]:
@@ -98,3 +162,14 @@ def found(
             moments.add(values[others] if samples else values)
     edges = {columns[number].name: sample.edges(columns[number]) for number, sample in samples.items()}
     return edges, dict(zip([columns[number].name for number in others], moments.standardised(), strict=True))
+
+
+def _numbers(rows: Iterable[tuple[Place, pa.RecordBatch]], names: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
+    """(rows before, values of the columns, float64 (columns, n)) of each batch."""
+    for place, batch in rows:
+        values = floats_together(batch, names)
+        if values is None or np.isinf(values).any():
+            values = np.empty((len(names), batch.num_rows))
+            for at, name in enumerate(names):
+                values[at] = place.said(name, partial(numbers_of, batch.column(name)))
+        yield place.first_row, values

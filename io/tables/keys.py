@@ -85,7 +85,7 @@ class Keys:
     """
 
     def __init__(self, names: Iterable[str] = (), *, bits: int | None = None, most: int = 0, room: int | None = None) -> None:
-        self.bits, self._most, self._room, self._text = bits, most, room, 0
+        self.bits, self._most, self.room, self._text = bits, most, room, 0
         self._features = {name: feature for feature, name in enumerate(names)}
 
     def __len__(self) -> int:
@@ -141,13 +141,13 @@ class Keys:
                     raise TooManyKeysError(number)
                 self._text += len(key)
             features[number][word] = feature
-        if self._room is not None and new and _KEY_BYTES * len(self) + _TEXT_BYTES * self._text > self._room:
+        if self.room is not None and new and _KEY_BYTES * len(self) + _TEXT_BYTES * self._text > self.room:
             raise NoRoomForKeysError
         return features
 
     def refusal(self, where: str) -> MemoryBudgetError:
         """The error when keys do not fit."""
-        left = f"--memory leaves {format_bytes(self._room or 0)} for it"
+        left = f"--memory leaves {format_bytes(self.room or 0)} for it"
         return MemoryBudgetError(
             f"{where}: the dictionary of categories and words is too large: {left}; raise --memory, or hash them with "
             "--hash-bits=22"

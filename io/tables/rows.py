@@ -14,6 +14,7 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
+from streamcut.io.sources.canonical import checked_weights, narrowed
 from streamcut.io.tables.arrow import floats_of, kind_of, without
 from streamcut.io.tables.encoder import Encoder, Place
 from streamcut.io.tables.labels import LabelReader
@@ -136,13 +137,7 @@ class RowMaker:
     def _values(self, data: np.ndarray | None, indptr: np.ndarray, place: Place) -> np.ndarray | None:
         if data is None or data.dtype == self._dtype:
             return data
-        with np.errstate(over="ignore"):
-            values = data.astype(self._dtype)
-        if not np.isfinite(values).all():
-            bad = int(np.flatnonzero(~np.isfinite(values))[0])
-            row = int(np.searchsorted(indptr, bad, side="right")) - 1
-            raise BadInputError(f"{place(row)}: {data[bad]} does not fit {self._dtype}; use --dtype=float64")
-        return values
+        return narrowed(data, self._dtype, lambda bad: place(int(np.searchsorted(indptr, bad, side="right")) - 1))
 
     def _qid(self, batch: pa.RecordBatch, place: Place) -> np.ndarray | None:
         if self.table.qid is None:
@@ -158,9 +153,4 @@ class RowMaker:
         column = batch.column(self.table.weight)
         if kind_of(column.type) != "number":
             raise BadInputError(f"{place.file}: column {self.table.weight!r} (--weights) holds {column.type}, not numbers")
-        weight = floats_of(column)
-        bad = ~(np.isfinite(weight) & (weight >= 0))
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise BadInputError(f"{place(row)}, column {self.table.weight!r}: weight {weight[row]} is negative or not finite")
-        return weight
+        return checked_weights(floats_of(column), lambda row: f"{place(row)}, column {self.table.weight!r}")

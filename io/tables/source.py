@@ -1,47 +1,49 @@
-"""Rows of tables: the entry point for `convert` and `predict`."""
+"""The source of rows of tables, for `convert` and `predict`."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.opened import readable
+from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import CATEGORICAL, NUMERIC, TEXT, Column, Table
-from streamcut.io.sources.row_source import GroupCheck, ahead, check_groups, describe, one_ahead
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of, without
+from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
+from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, read_ahead
+from streamcut.io.tables.arrow import ColumnTypeError, without
+from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
-from streamcut.io.tables.fitting import found
+from streamcut.io.tables.fitting import to_find, with_numbers, with_words
 from streamcut.io.tables.labels import LabelCodings
+from streamcut.io.tables.opening import recipe_of
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.times import check_zone
 from streamcut.io.text.inputs import STDIN
 
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.formats.registry import Format, Raw
+
 Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
+_BLOCKS = 8  # size of a batch in blocks of text
 _TIMES = 4  # memory of a batch as Arrow and as rows, relative to its own bytes
 _SMALLER = 4  # divides batches of texts, and of numbers written as text, which take more memory as rows
-_CELL = 40  # bytes per value while rows are made
+_CELL = 80  # bytes per value while rows are made
 _FEW_ROWS, _FEW_BYTES = (16, 64), 64 << 20  # least rows of a batch for any number of columns, which have a fixed cost each
+_FEW = 1 << 14  # rows of a frame below which a second thread gains nothing
+_SCORED = Sizes()
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How batches are read: their bytes, the longest row, and the number of encoding threads."""
-
-    block_bytes: int = 1 << 20
-    most_bytes: int = 64 << 20
-    threads: int = 1
-
-
-class _Place(NamedTuple):
+class _At(NamedTuple):
     """Where a batch begins: the number of its file, the row in it, the row overall."""
 
     file: int
@@ -49,34 +51,71 @@ class _Place(NamedTuple):
     read: int
 
 
-class TableRows:
-    """RowSource over the files of a table.
+class TableSource:
+    """Source over the files of a table.
 
     same_columns   all files must have the columns of the first one
     kept           receives the columns that `maker` keeps, a batch for each block of rows
     one_coding     files that code the same label as 0 and as −1 are refused
+    options        of a conversion whose recipe `begin` completes
     """
 
     def __init__(
         self,
         files: Sequence[TableFile],
         maker: RowMaker,
-        reading: Reading,
+        sizes: Sizes = _SCORED,
         *,
         grouped: bool = True,
         same_columns: bool = True,
         kept: deque[pa.RecordBatch] | None = None,
         one_coding: bool = False,
+        options: ConvertOptions | None = None,
+        told: Sequence[str] = (),
     ) -> None:
-        self.files, self.maker, self.reading, self.grouped = files, maker, reading, grouped
-        self._same_columns, self._kept, self._one_coding = same_columns, kept, one_coding
+        self.files, self.maker, self.told, self._sizes, self._options = files, maker, told, sizes, options
+        self._grouped, self._same_columns, self._kept, self._one_coding = grouped, same_columns, kept, one_coding
         self._types: dict[str, pa.DataType] = {}
         self.counters: Counter[str] = Counter()
-        self.identity = {"inputs": [described(file.name) for file in files]}
-        self.n_features = maker.encoder.n_features
+        self.paths = [file.name for file in files if file.name != FRAME_NAME]
+        self.identity = {"inputs": [describe(file.name) for file in files]}
+        self.held_bytes = len(maker.columns) * max(file.column_bytes for file in files)
         counts = [file.n_rows for file in files]
         if None not in counts:
             self.total_rows = sum(count for count in counts if count is not None)
+
+    @classmethod
+    def open(cls, form: Format, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Self:
+        with readable(paths[0] if isinstance(paths[0], str) else FRAME_NAME):
+            files = [form.reader_class()(path, options.spelling) for path in paths]
+            recipe, told = recipe_of(files, options)
+        rule, grouped = recipe.labels, not options.group_by_qid
+        one_coding = options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
+        more: dict[str, Any] = {"same_columns": options.recipe is None, "one_coding": one_coding}
+        return cls(files, _maker(recipe, options), grouped=grouped, options=options, told=told, **more)
+
+    @classmethod
+    def scoring(cls, form: Format, paths: Sequence[Any], recipe: Recipe, raw: Raw) -> Self:
+        """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
+        if recipe.table is None:
+            where = paths[0] if isinstance(paths[0], str) else FRAME_NAME
+            raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
+        if raw.labelled and recipe.labels.none:
+            raise UsageError("the model was trained on rows without labels")
+        files = [form.reader_class()(each, recipe.table.spelling) for each in paths]
+        how = (raw.labelled, raw.missing_labels, raw.keep)
+        if how not in recipe.prepared:  # else its encoder was made for the rows before
+            recipe.prepared.clear()
+            labels, missing_labels, keep = how
+            maker = RowMaker(recipe, dtype=recipe.dtype, labels=labels, missing_labels=missing_labels, keep=keep)
+            recipe.prepared[how] = maker
+        few = files[0].name == FRAME_NAME and (files[0].n_rows or _FEW) < _FEW
+        sizes = _SCORED._replace(threads=1) if few else _SCORED
+        return cls(files, recipe.prepared[how], sizes, same_columns=False, kept=raw.kept)
+
+    @property
+    def n_features(self) -> int | None:
+        return self.maker.encoder.n_features
 
     @property
     def rereads(self) -> bool:
@@ -86,45 +125,66 @@ class TableRows:
     def recipe(self) -> Recipe:
         return self.maker.finished_recipe()
 
+    def begin(self, sizes: Sizes) -> None:
+        """Find bins, means and words by a pass over the rows for each, if the recipe is to be learned. See Source."""
+        self._sizes, options, recipe = sizes, self._options, self.maker.recipe
+        assert options is not None
+        assert recipe.table is not None
+        if options.recipe is not None:
+            return
+        wanted = [column for column in recipe.table.columns if to_find(column, options.standardise)]
+        if wanted:
+            self._expect_again("bins and means are found", "--no-standardise, and no bins,")
+            recipe = with_numbers(recipe, self._values([column.name for column in wanted]), wanted)
+        learn = True
+        if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in recipe.table.columns):
+            self._expect_again("words are counted", "--text-weights=counts")
+            rows = TableSource(self.files, _maker(recipe, options, room=sizes.keys), sizes, grouped=False)
+            weighed, least, stopped = options.weighs_words, options.min_count, options.stop_words or ()
+            recipe, learn = with_words(rows, weighed=weighed, least=least, stopped=stopped), False
+        self.maker = _maker(recipe, options, learn=learn, room=sizes.keys)
+
+    def _expect_again(self, what: str, without: str) -> None:
+        """Raise UsageError if the rows can be read only once."""
+        if any(file.name == STDIN for file in self.files):
+            raise UsageError(
+                f"-: {what} by reading the rows again, and standard input can be read only once; save it to a file, or do "
+                f"without: {without} reads it once"
+            )
+
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """See RowSource."""
+        """See Source."""
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
         groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings", ()))
-        for file, row, read, (chunk, unusual, kept, labelled) in self._made(begin["file"], begin["row"], begin["read"]):
-            place = {"file": file, "row": row, "read": read, "given": given, "counters": dict(self.counters)}
-            place["offset"] = self.files[file].position or 0
+        for at, (chunk, unusual, kept, labelled) in self._made(_At(begin["file"], begin["row"], begin["read"])):
+            file = self.files[at.file]
+            place = {**at._asdict(), "given": given, "counters": dict(self.counters), "offset": file.position or 0}
             if self._one_coding:
                 place["codings"] = codings.state()
-                codings.add(self.files[file].name, row, chunk.y)
+                codings.add(file.name, at.row, chunk.y)
             self.counters.update(unusual)
             if chunk.n_rows == 0:
                 continue
             if self._kept is not None and kept is not None:
                 self._kept.append(kept)
             chunk = replace(chunk, first_row=given)
-            if chunk.qid is not None and self.grouped:
-                check_groups(groups, chunk.qid, self.files[file].name, row, labelled)
+            if chunk.qid is not None and self._grouped:
+                groups.expect_new(chunk.qid, file.name, at.row + (np.arange(chunk.n_rows) if labelled is None else labelled))
             yield chunk, place
             given += chunk.n_rows
         if self._one_coding:
             codings.end(self.maker.recipe.labels.column)
 
-    def _made(self, file: int, row: int, read: int) -> Iterator[tuple[int, int, int, Made]]:
-        """(file, row in it, row overall, result of RowMaker) of each batch, in order, regardless of the thread that made it."""
-        threads, pipe = self.reading.threads, any(each.name == STDIN for each in self.files)
-        places = self._places(file, row, read)
-        if threads > 1 and not pipe:  # a read from a silent pipe could not be interrupted
-            places = one_ahead(places)
-        for (at, _), made in ahead(places, self._make, 1 if self.maker.in_order else threads):
-            yield at.file, at.row, at.read, made()
+    def _made(self, start: _At) -> Iterator[tuple[_At, Made]]:
+        """Each batch's place and RowMaker's result, in order, regardless of the thread that made it."""
+        threads = self._sizes.threads
+        batches = self._batches(self.maker.columns, start)
+        with closing(read_ahead(batches) if threads > 1 else batches) as reading:
+            for (at, _), made in ahead(reading, self._make, 1 if self.maker.in_order else threads):
+                yield at, made()
 
-    def _places(self, file: int, row: int, read: int) -> Iterator[tuple[_Place, pa.RecordBatch]]:
-        for number, first, batch in self._read(self.maker.columns, file, row):
-            yield _Place(number, first, read), batch
-            read += batch.num_rows
-
-    def _make(self, item: tuple[_Place, pa.RecordBatch]) -> Made:
+    def _make(self, item: tuple[_At, pa.RecordBatch]) -> Made:
         at, batch = item
         name = self.files[at.file].name
         try:
@@ -133,25 +193,30 @@ class TableRows:
             why = " ".join(str(error).split())[:300]
             raise BadInputError(f"{name}: row {at.row} (0-based) or one of the next cannot be read ({why})") from error
 
-    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        """(number of the file, row in it, batch) of `columns`. Raises BadInputError."""
-        for number, first, batch in self._read(columns):
-            yield number, first, without(batch, self.maker.table.nulls)
+    def _values(self, columns: Sequence[str]) -> Iterator[tuple[Place, pa.RecordBatch]]:
+        """All batches of these columns."""
+        for at, batch in self._batches(columns, _At(0, 0, 0)):
+            rows = at.row + np.arange(batch.num_rows)
+            yield Place(self.files[at.file].name, rows, at.read), without(batch, self.maker.table.nulls)
 
-    def _read(self, columns: Sequence[str], file: int = 0, row: int = 0) -> Iterator[tuple[int, int, pa.RecordBatch]]:
-        for number in range(file, len(self.files)):
-            first = row if number == file else 0
+    def _batches(self, columns: Sequence[str], start: _At) -> Generator[tuple[_At, pa.RecordBatch]]:
+        read, row = start.read, start.row
+        for number in range(start.file, len(self.files)):
             schema = self._schema(self.files[number], columns)
-            for batch in self.files[number].batches(schema, first, self._size(number)):
-                yield number, first, batch
-                first += batch.num_rows
+            for batch in self.files[number].batches(schema, row, self._size(number)):
+                yield _At(number, row, read), batch
+                row, read = row + batch.num_rows, read + batch.num_rows
+            row = 0
 
     def _size(self, number: int) -> BatchSize:
         table = self.maker.table
+        cells = sum(max(1, len(column.parts)) for column in table.columns) + len(table.crosses)  # each at most one feature
+        least, enough = _FEW_ROWS
+        row = _CELL * cells
+        block = max(int(_BLOCKS * self._sizes.block), row * max(least, min(enough, _FEW_BYTES // row)) // _TIMES)
         texts = self.files[number].guesses or any(column.role == TEXT for column in table.columns)
-        block = _block_bytes(self.reading.block_bytes, table)
-        rows = max(1, _TIMES * block // (2 * _CELL * cells(table)))
-        return BatchSize(max(1, block // (_SMALLER if texts else 1)), rows, max(self.reading.most_bytes, block))
+        rows = max(1, _TIMES * block // row)
+        return BatchSize(max(1, block // (_SMALLER if texts else 1)), rows, max(self._sizes.row // 8, block))
 
     def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
         """The types used to read `columns` of a file."""
@@ -195,99 +260,15 @@ class TableRows:
         return self._types.setdefault(name, found)
 
 
-def batch_bytes(block_bytes: int, threads: int, table: Table) -> int:
-    """Memory for the batches in flight: one being read, one per thread, one with the caller."""
-    return (threads + 2 if threads > 1 else 1) * _TIMES * _block_bytes(block_bytes, table)
-
-
-def _block_bytes(wanted: int, table: Table) -> int:
-    row = 2 * _CELL * cells(table)
-    least, enough = _FEW_ROWS
-    return max(wanted, row * max(least, min(enough, _FEW_BYTES // row)) // _TIMES)
-
-
-def cells(table: Table) -> int:
-    """Number of values of a row, each of which becomes at most one feature; a text counts as one."""
-    return sum(max(1, len(column.parts)) for column in table.columns) + len(table.crosses)
-
-
-def with_numbers(recipe: Recipe, rows: TableRows, standardise: bool) -> Recipe:
-    """`recipe` with the edges of its binned columns and, with `standardise`, the centre and spread of other numeric columns.
-
-    Makes one pass over these columns. Raises BadInputError.
-    """
-    assert recipe.table is not None
-    wanted = [column for column in recipe.table.columns if to_find(column, standardise)]
-    if not wanted:
-        return recipe
-    edges, moments = found(wanted, _numbers(rows, [column.name for column in wanted]))
-    columns = [replace(column, edges=edges.get(column.name, column.edges)) for column in recipe.table.columns]
-    for number, column in enumerate(columns):
-        if column.name in moments:
-            centre, spread = moments[column.name]
-            columns[number] = replace(column, centre=centre, spread=spread)
-    return replace(recipe, table=replace(recipe.table, columns=tuple(columns)))
-
-
-def to_find(column: Column, standardise: bool) -> bool:
-    """Whether a column needs a pass over its values."""
-    return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
-
-
-def with_words(rows: TableRows, *, weighed: bool, least: int = 1, stopped: Iterable[str] = ()) -> Recipe:
-    """The recipe learned by `rows`, with the words of texts that occur in at least `least` rows and are not `stopped`.
-
-    A run of words is dropped with any of its words. `weighed`: texts have tf-idf weights, and the recipe has the document
-    frequency of each word. One pass over the rows. Raises BadInputError for a text column left without words.
-    """
-    counts, documents = np.zeros(0, np.int64), 0
-    for chunk, _ in rows.blocks():
-        more = np.bincount(chunk.indices, minlength=len(counts))  # a feature occurs once per row
-        more[: len(counts)] += counts
-        counts, documents = more, documents + chunk.n_rows
-    recipe, stopped = rows.recipe(), frozenset(stopped)
-    assert recipe.table is not None
-    assert recipe.names is not None
-    counts = np.concatenate([counts, np.zeros(len(recipe.names) - len(counts), np.int64)])
-    kept = np.ones(len(counts), bool)
-    columns = []
-    for column in recipe.table.columns:
-        if column.role == TEXT and documents:
-            words = np.array(recipe.words_of(column), np.int64)
-            kept[words] = counts[words] >= least
-            if stopped:
-                begin = 0 if column.bare else len(recipe.table.key(column.name)) + 1
-                kept[words] &= [stopped.isdisjoint(recipe.names[word][begin:].split(" ")) for word in words.tolist()]
-            words = words[kept[words]]
-            if not len(words) and (least > 1 or stopped):
-                why = f"no word that is in {least:,} rows or more" if least > 1 else "no word"
-                raise BadInputError(f"{rows.files[0].name}: of column {column.name!r} {why} is left; lower --min-count")
-            if weighed and len(words):
-                column = replace(column, documents=documents, frequencies=tuple(counts[words].tolist()))
-        columns.append(column)
-    names = tuple(name for name, keep in zip(recipe.names, kept.tolist(), strict=True) if keep)
-    return replace(recipe, names=names, table=replace(recipe.table, columns=tuple(columns)))
-
-
-def _numbers(rows: TableRows, names: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
-    """(rows before, values of the columns, float64 (columns, n)) of each batch."""
-    read = 0
-    for number, first, batch in rows.batches(names):
-        values = floats_together(batch, names)
-        if values is None or np.isinf(values).any():
-            values = np.empty((len(names), batch.num_rows))
-            for at, name in enumerate(names):
-                try:
-                    values[at] = numbers_of(batch.column(name))
-                except ColumnTypeError as error:
-                    raise BadInputError(f"{rows.files[number].name}: column {name!r} {error}") from None
-                except ValueOfRowError as error:
-                    where = f"{rows.files[number].name}: row {first + error.row} (0-based), column {name!r}"
-                    raise BadInputError(f"{where}: {error.what}") from None
-        yield read, values
-        read += batch.num_rows
-
-
-def described(name: str) -> list:
-    """As `describe`; of a pipe or a frame only the name is known."""
-    return describe(name) if os.path.exists(name) and name != STDIN else [name, None, None]
+def _maker(recipe: Recipe, options: ConvertOptions, *, learn: bool = True, room: int | None = None) -> RowMaker:
+    """The encoder of a conversion; `learn`: what the recipe lacks is learned unless the options have one."""
+    rule, learn = recipe.labels, learn and options.recipe is None
+    return RowMaker(
+        recipe,
+        learn=learn,
+        learn_labels=learn and rule.learned and not rule.words,
+        most=options.max_categories,
+        missing_labels=options.missing_labels,
+        dtype=options.dtype or recipe.dtype,
+        room=room if learn else None,
+    )

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.json as pjson
@@ -21,8 +20,7 @@ from streamcut.io.tables.arrow import NULLS
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, absent_names, given_role, opened, some, unique_names
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.decompress import Counted, Joined, open_bytes
-from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, not_text
+from streamcut.io.text.inputs import NOT_UTF8, STDIN, Counted, Input, Joined, not_text, open_bytes
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
 _SEP = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
@@ -37,8 +35,8 @@ class TextFile(TableFile):
 
     guesses = True
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
+    def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
+        super().__init__(path, spelling)
         self._stream: Counted | None = None
         self._first: pa.RecordBatch | None = None
         self._kept: io.RawIOBase | None = None  # standard input whose beginning has been read
@@ -111,8 +109,7 @@ class CsvFile(TextFile):
     _given: str | None = None  # the delimiter, unless it is found
 
     def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
-        super().__init__(path)
-        self._spelling = spelling
+        super().__init__(path, spelling)
         self._delimiter, self._decimal = self._given or ",", "."
         self._head = b""  # the bytes that types were guessed from
 
@@ -333,15 +330,10 @@ class JsonFile(TextFile):
 
     def _expect_utf8(self, block: bytes, first: int) -> None:
         """Raise for bytes that are not UTF-8: Arrow accepts any bytes in JSON."""
-        if block.isascii():
-            return
-        ends = pa.py_buffer(np.array([0, len(block)], np.int64))
         try:
-            pa.Array.from_buffers(pa.large_string(), 1, [None, ends, pa.py_buffer(block)]).validate(full=True)
-        except pa.ArrowInvalid:
-            lines = block.decode("utf-8", "surrogateescape").split("\n")
-            wrong = next(i for i, line in enumerate(lines) if any("\udc80" <= letter <= "\udcff" for letter in line))
-            row = first + sum(line.strip() != "" for line in lines[:wrong])
+            block.decode()
+        except UnicodeDecodeError as error:
+            row = first + sum(line.strip() != b"" for line in block[: error.start].split(b"\n")[:-1])
             raise BadInputError(f"{self.name}: row {row} (0-based): {NOT_UTF8}") from None
 
     def _parsed(self, block: bytes, schema: pa.Schema | None, others: str = "ignore") -> pa.RecordBatch:

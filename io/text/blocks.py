@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import queue
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -12,9 +11,10 @@ from typing import BinaryIO
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.redaction import redacted
+from streamcut.io.places.remote import is_url
 from streamcut.io.text import kernels as k
-from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import Input
+from streamcut.io.text.inputs import AHEAD_BYTES, Input, find_inputs, open_bytes
 
 
 class RawBlock:
@@ -125,33 +125,16 @@ def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
     return offset - left
 
 
-class ReadAhead:
-    """The blocks of an iterator, read ahead by a thread as far as there are free buffers."""
+class TextSource:
+    """What sources of text have in common: the inputs that `paths` name (see find_inputs)."""
 
-    def __init__(self, blocks: Iterator[RawBlock], free: queue.SimpleQueue) -> None:
-        self._blocks, self._free = blocks, free
-        self._ready: queue.SimpleQueue = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="streamcut-read", daemon=True)
-        self._thread.start()
+    told = ()
 
-    def _run(self) -> None:
-        try:
-            for block in self._blocks:
-                self._ready.put(block)
-            self._ready.put(None)
-        except BaseException as error:  # passed to the thread that requests the next block
-            self._ready.put(error)
-
-    def __iter__(self) -> Iterator[RawBlock]:
-        while (block := self._ready.get()) is not None:
-            if isinstance(block, BaseException):
-                raise block
-            yield block
-
-    def close(self) -> None:
-        """Stop reading, without waiting for a read that blocks on a silent pipe."""
-        self._free.put(None)
-        self._thread.join(timeout=1)
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.inputs = find_inputs(paths)
+        self.paths = [each.name for each in self.inputs]
+        self.identity = {"inputs": [[redacted(each.name), each.size, each.mtime_ns] for each in self.inputs]}
+        self.held_bytes = AHEAD_BYTES if any(map(is_url, self.paths)) else 0
 
 
 BOM = b"\xef\xbb\xbf"

@@ -1,25 +1,39 @@
-"""Finds the files a command reads: paths, directories, globs, FIFOs, URLs and `-` for standard input."""
+"""The files a command reads: paths, directories, globs, FIFOs, URLs and `-` for standard input, and their bytes.
+
+Compression is recognised by the first bytes, not by name. Objects behind URLs are read at any position, or front to back with
+several pieces on their way.
+"""
 
 from __future__ import annotations
 
+import bz2
 import glob
+import gzip
+import io
+import lzma
 import os
 import re
 import stat
 import sys
-from collections import Counter
+import zlib
+from collections import Counter, deque
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
-from streamcut.errors import NotFoundError, UsageError
+from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
+from streamcut.io.places import remote
 from streamcut.io.places.remote import OBJECT_STORES, is_url, objects_below, size_of
 from streamcut.io.stores.spec import MANIFEST
 
 STDIN = "-"
+_REMOTE_PIECE = 4 << 20
+AHEAD = 7  # pieces of an object in flight, beside the one that is read
+AHEAD_BYTES = (AHEAD + 2) * _REMOTE_PIECE
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
 _UTF16 = "text in UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _BINARY = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"PK\x03\x04": "a zip archive or an .npz file", b"PAR1": "a Parquet file",
@@ -50,9 +64,7 @@ class Input:
         if self.name == STDIN:
             return os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
         if is_url(self.name):
-            from streamcut.io.text.remote_bytes import RemoteBytes
-
-            return cast(BinaryIO, RemoteBytes(self.name))
+            return cast(BinaryIO, RemoteFile(self.name, AHEAD))
         try:
             return cast(BinaryIO, opened_stream(self.name))
         except OSError as error:
@@ -68,7 +80,7 @@ def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
     """
     if not paths:
         raise UsageError("no input; name files, directories, globs, or - for standard input")
-    inputs = [found for path in paths for found in _expand(os.fspath(path))]
+    inputs = [found for path in paths for match in matches(os.fspath(path)) for found in inputs_of(match)]
     expect_once([found.name for found in inputs])
     return inputs
 
@@ -91,23 +103,32 @@ def files_below(folder: str) -> list[str]:
     return [os.sep.join(parts) for parts in sorted(found)]
 
 
-def _expand(path: str) -> list[Input]:
+def matches(path: str) -> list[str]:
+    """The files and directories that a glob matches, sorted; any other path as it is. Raises NotFoundError."""
+    if is_url(path) or os.path.lexists(path) or not glob.has_magic(path):
+        return [path]
+    found = sorted(glob.glob(path, recursive=True))
+    if not found:
+        raise NotFoundError(f"{path}: no file matches this pattern")
+    if other := next(
+        (each for each in found if os.path.exists(each) and not os.path.isfile(each) and not os.path.isdir(each)), None
+    ):
+        raise _no_file(other, path)
+    return found
+
+
+def inputs_of(path: str) -> list[Input]:
+    """The input at a path or URL, the files in a directory or a folder behind a URL, standard input. Raises NotFoundError."""
     if path == STDIN:
         return [Input(STDIN)]
     if is_url(path):
         return [_inspect_url(url) for url in remote_files(path)]
-    if os.path.isdir(path):
-        files, folder = files_below(path), str(Path(path))
-        if not files:
-            raise NotFoundError(f"{path}: the directory holds no files")
-        return [_inspect(name if folder == os.curdir else os.path.join(folder, name), path) for name in files]
-    if not os.path.lexists(path) and glob.has_magic(path):
-        matches = sorted(glob.glob(path, recursive=True))
-        if not matches:
-            raise NotFoundError(f"{path}: no file matches this pattern")
-        nested = [_expand(match) if os.path.isdir(match) else [_inspect(match, path)] for match in matches]
-        return [found for group in nested for found in group]
-    return [_inspect(path)]
+    if not os.path.isdir(path):
+        return [_inspect(path)]
+    files, folder = files_below(path), str(Path(path))
+    if not files:
+        raise NotFoundError(f"{path}: the directory holds no files")
+    return [_inspect(name if folder == os.curdir else os.path.join(folder, name), path) for name in files]
 
 
 def _inspect_url(url: str) -> Input:
@@ -115,13 +136,6 @@ def _inspect_url(url: str) -> Input:
     if size is None:
         raise NotFoundError(f"{url}: no such file")
     return Input(url, size)
-
-
-def expect_file(path: str, within: str) -> str:
-    """`path`, found in the folder or glob `within`. Raises NotFoundError for a pipe or a device."""
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise _no_file(path, within)
-    return path
 
 
 def _inspect(path: str, within: str | None = None) -> Input:
@@ -168,3 +182,185 @@ def remote_files(url: str) -> list[str]:
         if not found:
             raise NotFoundError(f"{url}: the folder holds no files")
     return [f"{folder}/{name}" for name in sorted(found)]
+
+
+# --- bytes -----------------------------------------------------------------------------------------------------------------
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_HEAD = max(map(len, _MAGIC))
+_PIECE = 1 << 16  # compressed bytes read at once
+
+
+def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
+    """(stream of the decompressed bytes of the unbuffered `file`, name of the compression or None).
+
+    A plain seekable file is returned itself. Reading raises BadInputError naming `name` when the compressed data is damaged or
+    truncated. Closing the stream closes the file.
+    """
+    head = b""
+    while len(head) < _HEAD and (more := file.read(_HEAD - len(head))):
+        head += more
+    kind = _sniff(head)
+    if file.seekable():
+        file.seek(0)
+        whole: Any = file
+    else:
+        whole = Joined(head, file)
+    return (whole, None) if kind is None else (cast(BinaryIO, _Decompressed(whole, name, kind)), kind)
+
+
+def expect_whole(file: BinaryIO, name: str) -> None:
+    """Raise BadInputError when `file` is compressed and its data is damaged anywhere."""
+    stream, kind = open_bytes(file, name)
+    buffer = bytearray(1 << 20)
+    while kind is not None and stream.readinto(buffer):  # type: ignore[attr-defined]
+        pass
+
+
+def _sniff(head: bytes) -> str | None:
+    if len(head) >= 4 and head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5:
+        return "zstd"  # a skippable frame may come first
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+class Joined(io.RawIOBase):
+    """`head`, then the rest of `file`, then `tail`. It cannot be sought."""
+
+    def __init__(self, head: bytes, file: Any, tail: bytes = b"") -> None:
+        self._head, self._file, self._tail = memoryview(head), file, memoryview(tail)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target) -> int:
+        if not self._head:
+            if got := self._file.readinto(target):
+                return got
+            self._head, self._tail = self._tail, self._tail[:0]
+        n = min(len(target), len(self._head))
+        target[:n] = self._head[:n]
+        self._head = self._head[n:]
+        return n
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Decompressed(io.RawIOBase):
+    """The bytes of one or more consecutive compressed streams."""
+
+    def __init__(self, file: Any, name: str, kind: str) -> None:
+        self._counted, self._name, self._kind = Counted(file), name, kind
+        source: Any = io.BufferedReader(self._counted, _PIECE)
+        if kind == "zstd":  # the package zstandard takes a missing end for the end
+            import pyarrow as pa
+
+            self._stream: Any = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
+        else:
+            opened: Any = {"gzip": lambda file: gzip.GzipFile(fileobj=file), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
+            self._stream = opened[kind](source)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target) -> int:
+        try:
+            return self._stream.readinto(target)
+        except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # a disk error, not bad data
+            raise BadInputError(
+                f"{self._name}: the {self._kind} data is damaged before byte {self._counted.taken:,} of the file ({error}); "
+                "copy it again"
+            ) from error
+
+    def close(self) -> None:
+        self._counted.close()
+        super().close()
+
+
+class Counted(io.RawIOBase):
+    """A stream that counts the bytes read from it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream, self.taken = stream, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target) -> int:
+        got = self.stream.readinto(target) or 0
+        self.taken += got
+        return got
+
+    def close(self) -> None:
+        self.stream.close()
+        super().close()
+
+
+class RemoteFile(io.RawIOBase):
+    """A file of `size` bytes, read at any position: one request per read, or `ahead` pieces on their way while it is read on.
+
+    Raises NotFoundError; BadInputError if it is replaced.
+    """
+
+    def __init__(self, url: str, ahead: int = 0) -> None:
+        self._ahead = ahead
+        try:
+            known = remote.about(url)
+        except remote.MissingError:
+            raise remote.missing(url) from None
+        self._url, self.size, self._tag, self._position = url, known["size"], known.get("e_tag"), 0
+        self._coming: deque[Future[bytes]] = deque()
+        self._asked, self._piece = 0, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        self._position = self._asked = min(max(start + offset, 0), self.size)
+        self._forget()
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, target: Any) -> int:
+        if not self._piece:
+            size = _REMOTE_PIECE if self._ahead else len(target)
+            while len(self._coming) <= self._ahead and self._asked < self.size:
+                stop = min(self._asked + size, self.size)
+                self._coming.append(remote.begun(remote.get, self._url, self._asked, stop, self._tag))
+                self._asked = stop
+            if not self._coming:
+                return 0
+            self._piece = memoryview(self._received(self._coming.popleft()))
+        count = min(len(target), len(self._piece))
+        target[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        self._position += count
+        return count
+
+    def _received(self, coming: Future[bytes]) -> bytes:
+        try:
+            return remote.answer(self._url, coming)
+        except remote.MissingError:
+            raise NotFoundError(f"{self._url}: was removed while it was read") from None
+        except remote.ReplacedError:
+            what = "was replaced while it was read; convert it again once it stops changing"
+            raise BadInputError(f"{self._url}: {what}") from None
+
+    def close(self) -> None:
+        self._forget()
+        super().close()
+
+    def _forget(self) -> None:
+        for future in self._coming:
+            future.cancel()
+        self._coming.clear()
+        self._piece = memoryview(b"")

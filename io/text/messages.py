@@ -87,39 +87,36 @@ def _second_of_its_kind(line: bytes) -> int:
     return 0
 
 
+_QIDS = "either all rows have a qid, right after the label, or none"
+_REASONS: dict[int, tuple[str, str | None]] = {  # of the codes that say all
+    k.BAD_WEIGHT: ("the weight after the label is not a number ≥ 0", None),
+    k.BAD_QID: ("qid must be a whole number from 0 to 9223372036854775807", None),
+    k.QID_MISSING: ("this row has no qid, but earlier rows have one", _QIDS),
+    k.QID_UNEXPECTED: ("this row has a qid, but earlier rows have none", _QIDS),
+    k.BAD_BYTE: ("unexpected byte", None),
+    k.INDEX_LOW: ("feature index 0, but indices begin at 1", "--index-base=0 if the file counts from 0"),
+    k.SUM_OVERFLOW: ("values of the same feature sum to more than the type can hold", "--dtype=float64"),
+    k.DUPLICATE: ("the same feature twice in a row", "--duplicates=sum, or --duplicates=last"),
+}
+
+
 def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, str | None]:
+    if code in _REASONS:
+        return _REASONS[code]
     name, colon, value = token.partition(b":")
-    before = line[:at]
-    match code:
-        case k.BAD_LABEL:
-            return _label_reason(token, rules, label_map)
-        case k.BAD_WEIGHT:
-            return "the weight after the label is not a number ≥ 0", None
-        case k.BAD_QID:
-            return "qid must be a whole number from 0 to 9223372036854775807", None
-        case k.QID_MISSING:
-            return "this row has no qid, but earlier rows have one", "either all rows have a qid, right after the label, or none"
-        case k.QID_UNEXPECTED:
-            return "this row has a qid, but earlier rows have none", "either all rows have a qid, right after the label, or none"
-        case k.BAD_BYTE:
-            return "unexpected byte", None
-        case k.INDEX_LOW:
-            return "feature index 0, but indices begin at 1", "--index-base=0 if the file counts from 0"
-        case k.INDEX_HIGH:
-            if n_features is None:
-                wide = _INDEX.fullmatch(name) and int(name) < 1 << 63
-                return "feature index too large", "--wide-index takes indices above 2147483647" if wide else None
-            return f"feature index beyond {given('n-features', n_features)} (indices begin at {rules.base})", None
-        case k.OVERFLOW:
-            wide = _is_number(value) and abs(float(value)) < float("inf")
-            return "value too large" + (" for float32" if wide else ""), "--dtype=float64" if wide else None
-        case k.SUM_OVERFLOW:
-            return "values of the same feature sum to more than the type can hold", "--dtype=float64"
-        case k.DUPLICATE:
-            return "the same feature twice in a row", "--duplicates=sum, or --duplicates=last"
+    if code == k.BAD_LABEL:
+        return _label_reason(token, rules, label_map)
+    if code == k.INDEX_HIGH and n_features is not None:
+        return f"feature index beyond {given('n-features', n_features)} (indices begin at {rules.base})", None
+    if code == k.INDEX_HIGH:
+        wide = _INDEX.fullmatch(name) and int(name) < 1 << 63
+        return "feature index too large", "--wide-index takes indices above 2147483647" if wide else None
+    if code == k.OVERFLOW:
+        wide = _is_number(value) and abs(float(value)) < float("inf")
+        return "value too large" + (" for float32" if wide else ""), "--dtype=float64" if wide else None
     if code == k.BAD_INDEX:
         if token.startswith(b"qid:"):
-            twice = re.search(rb"(?<![^ \t])qid:", before)
+            twice = re.search(rb"(?<![^ \t])qid:", line[:at])
             return ("a second qid" if twice else "qid must come right after the label"), None
         if name in (b"cost", b"sid") and colon:
             return f"{name.decode()}: is not supported", None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from streamcut.errors import UsageError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.io.recipe.recipe import LabelRule, Recipe
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.formats.registry import Raw
 
 
 @dataclass(frozen=True)
@@ -78,3 +82,27 @@ def by_recipe(recipe: Recipe) -> dict[str, Any]:
         "multilabel": recipe.labels.multilabel,
         "label_weights": recipe.labels.weighted,
     }
+
+
+def of_conversion(options: ConvertOptions) -> SvmlightOptions:
+    """Those of `convert`, or of its recipe."""
+    base = 1 if options.index_base is None else options.index_base
+    named = {name: getattr(options, name) for name in SvmlightOptions.__dataclass_fields__ if hasattr(options, name)}
+    named |= {"index_base": None if base == "auto" else base, "dtype": options.dtype or "float32"}
+    named["max_errors"] = 1000 if options.max_errors is None else options.max_errors
+    return SvmlightOptions(**named | ({} if options.recipe is None else by_recipe(options.recipe)))
+
+
+def of_model(recipe: Recipe, raw: Raw, where: str) -> SvmlightOptions:
+    """Those that read rows for a model. Raises BadInputError and UsageError for a model that takes other rows."""
+    raw.expect_no_columns("svmlight text has no columns")
+    if recipe.table is not None:
+        raise BadInputError(
+            f"{where}: svmlight text, but the model takes {recipe.in_words()}; give it a table, or say its --format"
+        )
+    if recipe.hash_bits is not None and raw.index_base is not None:
+        raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
+    named = by_recipe(recipe) if raw.index_base is None else {**by_recipe(recipe), "index_base": raw.index_base}
+    if recipe.hash_bits is None:
+        named["dtype"] = "float64"  # the numbers as written; hashed sums match training bit for bit
+    return SvmlightOptions(**named, no_labels=not raw.labelled, wide_index=True)

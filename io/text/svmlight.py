@@ -6,8 +6,8 @@ import logging
 import queue
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn, Self
 
 import numpy as np
 
@@ -15,17 +15,21 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spell
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.row_source import GroupCheck, ahead
+from streamcut.io.sources.source import GroupCheck, Sizes, ahead, read_ahead
 from streamcut.io.text import kernels as k
-from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, ReadAhead, Refused, read_blocks
-from streamcut.io.text.decompress import expect_whole
-from streamcut.io.text.inputs import Input, find_inputs
+from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, Refused, TextSource, read_blocks
+from streamcut.io.text.inputs import Input, expect_whole
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
-from streamcut.io.text.options import SvmlightOptions, recipe_of
+from streamcut.io.text.options import SvmlightOptions, of_conversion, of_model, recipe_of
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.formats.registry import Format, Raw
 
 logger = logging.getLogger(__name__)
 
 _NO_LIMIT = np.iinfo(np.int64).max
+_LINE_BYTES = 16  # of memory per byte of one long line, whose entries take at least four bytes of text
 _LARGEST_INDEX = np.iinfo(np.int32).max
 LONGEST_LINE = 1 << 28
 _REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
@@ -37,16 +41,15 @@ def blocks_in_flight(threads: int) -> int:
     return threads + 2 if threads > 1 else 1
 
 
-class SvmlightSource:
-    """Rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
+class SvmlightSource(TextSource):
+    """The source of rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
 
     Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line longer than a block, up to
     `held_line`, the most that the memory limit allows. No line may exceed max_line_bytes. With threads=1 the caller's thread
     does all work, else one thread reads ahead and `threads` parse.
 
-    counters   of the blocks yielded so far: files, rows, lines, comment_lines, unsorted_rows, explicit_zeros, underflows,
-               duplicates, skipped_lines, no_final_newline
-    identity   properties that a resumed run must share with the first (JSON types)
+    counters   of the blocks yielded so far (none where a model reads them): files, rows, lines, comment_lines, unsorted_rows,
+               explicit_zeros, underflows, duplicates, skipped_lines, no_final_newline
     index_base the base in use; None until an automatic one is found
     rejects    the first 20 lines refused under on_error="skip", with place and reason, also those before a resumed run
 
@@ -69,18 +72,32 @@ class SvmlightSource:
         if threads < 1 or block_bytes < 16:
             raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
         self.options = options or SvmlightOptions()
-        self.inputs = find_inputs(paths)
+        super().__init__(paths)
         self.index_base = self.options.index_base
         self.rejects: list[str] = []
         self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
         self._held = min(self._longest, held_line or self._longest)
         self._model_takes, self._given = model_takes, recipe
         self.counters = _no_counts()
-        self.identity = {
-            "inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs],
-            "options": asdict(self.options),
-            "block_bytes": block_bytes,
-        }
+
+    @classmethod
+    def open(cls, form: Format, paths: list[str], options: ConvertOptions, scratch: str) -> Self:
+        longest = options.max_line_bytes or LONGEST_LINE
+        return cls(paths, of_conversion(options), max_line_bytes=longest, recipe=options.recipe)
+
+    @classmethod
+    def scoring(cls, form: Format, paths: list[str], recipe: Recipe, raw: Raw) -> Self:
+        return cls(paths, of_model(recipe, raw, paths[0]), model_takes=recipe.in_words())
+
+    @property
+    def n_features(self) -> int | None:
+        bits = self.options.hash_bits
+        return self.options.n_features if bits is None else 1 << bits
+
+    def begin(self, sizes: Sizes) -> None:
+        self._threads, self._block_bytes = sizes.threads, sizes.block
+        self._longest = max(self._longest, sizes.block)
+        self._held = min(self._longest, max(sizes.block, sizes.row // (_LINE_BYTES * blocks_in_flight(sizes.threads))))
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """(rows, where their block started) of each block that has rows, in order; `start`, an earlier position, continues there.
@@ -96,7 +113,7 @@ class SvmlightSource:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
         state = _State.at(start)
-        self.counters = state.counters
+        self.counters = state.counters if self._model_takes is None else {}
         rules = self._rules(self.index_base, self.options.n_features)
         with closing(self._parsed(rules, state)) as parsed_blocks:
             for raw, parsed in parsed_blocks:
@@ -175,17 +192,19 @@ class SvmlightSource:
         for raw in buffers:
             free.put(raw)
         reading = read_blocks(self.inputs, state.file, state.offset, free, self._held, self._longest)
-        with closing(reading if self._threads == 1 else ReadAhead(reading, free)) as blocks:
-            coming = iter(blocks)
-            for raw in coming:
-                yield raw, parse(raw)
-                free.put(raw)
-                if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
-                    break
-            with closing(ahead(coming, parse, self._threads)) as working:
-                for raw, parsed in working:
-                    yield raw, parsed()
+        with closing(reading if self._threads == 1 else read_ahead(reading)) as blocks:
+            try:
+                for raw in blocks:
+                    yield raw, parse(raw)
                     free.put(raw)
+                    if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
+                        break
+                with closing(ahead(blocks, parse, self._threads)) as working:
+                    for raw, parsed in working:
+                        yield raw, parsed()
+                        free.put(raw)
+            finally:
+                free.put(None)  # ends a reader that waits for a block
 
     def _label(self, token: bytes) -> float:
         """The label of a token under label_map and multilabel, nan if none."""

@@ -13,28 +13,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.errors import BadInputError, MemoryBudgetError
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.redaction import redacted
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.source import Sizes
 from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
-from streamcut.io.text.blocks import BOM, RawBlock, read_blocks
-from streamcut.io.text.inputs import find_inputs
+from streamcut.io.text.blocks import BOM, RawBlock, TextSource, read_blocks
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
+    from streamcut.io.formats.registry import Format, Raw
 
 _NO_LABEL = (
     "no label before the bar (a word that touches it is a tag); --missing-labels=skip leaves such rows out, --label=none takes "
     "all rows to be scored"
 )
-BYTES = 160  # of memory per byte of text: tokens, keys and rows
+_BYTES = 160  # of memory per byte of text: tokens, keys and rows
+_SMALLER = 4  # divides blocks, a byte of which takes that much more than one of svmlight
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,29 +72,44 @@ class _Wrong:
                 self.line, self.what = int(lines[first]), what(first)
 
 
-class VwSource:
-    """RowSource over Vowpal Wabbit files. A resumed run reads them from the beginning."""
+class VwSource(TextSource):
+    """Source over Vowpal Wabbit files. A resumed run reads them from the beginning."""
 
     rereads = True
 
-    def __init__(
-        self,
-        paths: list[str],
-        options: VwOptions,
-        block_bytes: int = 1 << 19,
-        most_bytes: int = 1 << 26,
-        room: int | None = None,
-    ) -> None:
+    def __init__(self, paths: list[str], options: VwOptions, block_bytes: int = 1 << 19, most_bytes: int = 1 << 26) -> None:
         self.options, self._block_bytes, self._most = options, block_bytes, max(most_bytes, block_bytes)
-        self.inputs = find_inputs(paths)
-        self.identity = {"inputs": [[redacted(i.name), i.size, i.mtime_ns] for i in self.inputs]}
+        super().__init__(paths)
         self.counters: Counter[str] = Counter()
         bits = options.hash_bits if options.recipe is None else options.recipe.hash_bits
         known = () if options.recipe is None else options.recipe.names or ()
         self._learn = options.recipe is None and bits is None
-        self._keys = Keys(known, bits=bits, most=options.max_categories if self._learn else 0, room=room)
+        self._keys = Keys(known, bits=bits, most=options.max_categories if self._learn else 0)
         self.n_features = None if self._learn else len(self._keys)
         self._weighted: bool | None = None  # whether rows have importances, as the first row does
+
+    @classmethod
+    def open(cls, form: Format, paths: list[str], options: ConvertOptions, scratch: str) -> Self:
+        if options.labels not in (None, "none"):
+            raise UsageError(
+                "--label: VW text has its labels in the rows; only none, for rows that are to be scored, means something"
+            )
+        labels = "none" if options.labels == "none" else "skip" if options.missing_labels == "skip" else "read"
+        dtype = options.dtype or (None if options.recipe is None else options.recipe.dtype) or "float32"
+        return cls(paths, VwOptions(labels, options.hash_bits, options.max_categories, dtype, options.keep_zeros, options.recipe))
+
+    @classmethod
+    def scoring(cls, form: Format, paths: list[str], recipe: Recipe, raw: Raw) -> Self:
+        if recipe.form != "vw":
+            raise BadInputError(f"{paths[0]}: Vowpal Wabbit's text, but the model takes {recipe.in_words()}")
+        raw.expect_no_columns("Vowpal Wabbit's text has no columns")
+        labels = "none" if not raw.labelled else "skip" if raw.missing_labels == "skip" else "read"
+        return cls(paths, VwOptions(labels, dtype=recipe.dtype or "float32", recipe=recipe))
+
+    def begin(self, sizes: Sizes) -> None:
+        self._block_bytes = sizes.block // _SMALLER
+        self._most = self._block_bytes + sizes.row // _BYTES
+        self._keys.room = sizes.keys
 
     def recipe(self) -> Recipe:
         if self.options.recipe is not None:
@@ -100,7 +120,7 @@ class VwSource:
         return Recipe("vw", bits, dtype=self.options.dtype, duplicates="sum", labels=rule, names=names)
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
-        """See RowSource; `start` is ignored."""
+        """See Source; `start` is ignored."""
         self.counters = Counter()
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
         free.put(RawBlock(self._block_bytes, svmlight.PADDING))

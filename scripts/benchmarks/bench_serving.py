@@ -28,6 +28,7 @@ import streamcut
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
+from streamcut.problem import Problem
 
 CASES = (("dense", 123, 1), ("sparse", 123, 1), ("sparse", 1 << 22, 1), ("sparse", 1 << 20, 20))
 
@@ -92,11 +93,13 @@ def _row(rng: np.random.Generator, kind: str, features: int) -> np.ndarray | sp.
 
 def _ours(rng: np.random.Generator, features: int, classes: int) -> LinearModel:
     reached = Certificate(1.0, 1.0, 1.0, 0.001, 0.01, True, StopReason.CONVERGED)
-    common: dict[str, Any] = {"bias": 1.0, "C": 1.0, "certificates": (reached,)}
+    common: dict[str, Any] = {"intercept": "regularised", "bias": 1.0}
     if classes == 1:
-        return LinearModel(weights=rng.standard_normal(features), intercept=0.5, labels=(-1.0, 1.0), **common)
+        problem, w = Problem(labels=(-1.0, 1.0), **common), rng.standard_normal(features)
+        return LinearModel(weights=w, intercept=0.5, problem=problem, certificates=(reached,))
     W, labels = rng.standard_normal((features, classes)), tuple(map(float, range(classes)))
-    return LinearModel(weights=W, intercept=np.zeros(classes), labels=labels, strategy="crammer-singer", **common)
+    problem = Problem(task="multiclass", loss="crammer-singer", labels=labels, **common)
+    return LinearModel(weights=W, intercept=np.zeros(classes), problem=problem, certificates=(reached,))
 
 
 def _theirs(rng: np.random.Generator, features: int, classes: int) -> LinearSVC:

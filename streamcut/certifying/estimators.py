@@ -1,4 +1,4 @@
-"""Fitted estimators of scikit-learn as the problems that they claim to solve.
+"""Fitted estimators of scikit-learn and the problems that they claim to solve: one table of classes.
 
 scikit-learn is not imported: an estimator is recognised by its class name and module, and its parameters are read from it.
 """
@@ -6,60 +6,125 @@ scikit-learn is not imported: an estimator is recognised by its class name and m
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from streamcut.certifying.problem import FREE, Problem
+from streamcut.certifying.foreign import Foreign, intercept_of
 from streamcut.errors import UsageError
-from streamcut.loss_table import HINGE_OF_CLASSES
-from streamcut.models.linear import ONE_VS_REST
+from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
+from streamcut.problem import FREE, NONE
 
 _SVM = {"hinge": "hinge", "squared_hinge": "squared-hinge"}
 _SVR = {"epsilon_insensitive": "epsilon-insensitive", "squared_epsilon_insensitive": "squared-epsilon-insensitive"}
-_SGD = _SVM | {"log_loss": "logistic"}
-_SGD_NUMBERS = _SVR | {"squared_error": "squared", "huber": "huber"}
-_EPSILON = {"huber": "delta", **dict.fromkeys(_SVR.values(), "epsilon")}
+
+
+class _Kind(NamedTuple):
+    """losses    ours by its parameter `loss`; "" stands for a class without it
+    C         as given; or 1 / alpha for the sum, or for the mean, of the losses
+    constant  the intercept is the weight of a feature of value intercept_scaling
+    """
+
+    losses: dict[str, str]
+    C: Literal["C", "1/alpha", "1/mean alpha"] = "C"
+    constant: bool = False
+
+
+_KINDS = {
+    "LogisticRegression": _Kind({"": "logistic"}),
+    "LinearSVC": _Kind(_SVM, constant=True),
+    "SGDClassifier": _Kind(_SVM | {"log_loss": "logistic"}, "1/mean alpha"),
+    "RidgeClassifier": _Kind({"": "squared"}, "1/alpha"),
+    "Ridge": _Kind({"": "squared"}, "1/alpha"),
+    "LinearSVR": _Kind(_SVR, constant=True),
+    "SGDRegressor": _Kind(_SVR | {"squared_error": "squared", "huber": "huber"}, "1/mean alpha"),
+    "PoissonRegressor": _Kind({"": "poisson"}, "1/mean alpha"),
+}
 _SCALERS = ("StandardScaler", "MaxAbsScaler")
 
 
-def problem_of(model: Any) -> Problem:
-    """The problem of a live object. Raises UsageError, naming what has no counterpart."""
+def foreign(model: Any) -> Foreign:
+    """What a live object says. Raises UsageError, naming what has no counterpart."""
     name = type(model).__name__
     if type(model).__module__.split(".")[0] != "sklearn":
-        raise UsageError(f"{name} is not a linear model that certify knows; give its file, or one of {', '.join(_BY_NAME)}")
+        raise UsageError(f"{name} is not a linear model that certify knows; give its file, or one of {', '.join(_KINDS)}")
     if name == "Pipeline":
         return _pipeline(model)
     if name == "OneVsRestClassifier":
         return _one_vs_rest(model)
-    if name not in _BY_NAME:
-        raise UsageError(f"{name} has no counterpart here; these have one: {', '.join(_BY_NAME)}")
+    if name not in _KINDS:
+        raise UsageError(f"{name} has no counterpart here; these have one: {', '.join(_KINDS)}")
     if not hasattr(model, "coef_"):
         raise UsageError(f"{name} is not fitted")
-    coef, intercept = np.asarray(model.coef_, np.float64), np.atleast_1d(np.asarray(model.intercept_, np.float64))
-    given = model.get_params()
-    outputs = coef.reshape(-1, coef.shape[-1])
-    if len(outputs) > 1 and not hasattr(model, "classes_"):
+    said, given = _problem(name, model.get_params()), model.get_params()
+    coef = np.asarray(model.coef_, np.float64)
+    outputs, intercept = coef.reshape(-1, coef.shape[-1]), np.atleast_1d(np.asarray(model.intercept_, np.float64))
+    if len(outputs) == 1:
+        if given.get("multi_class") == "crammer_singer":
+            raise UsageError(f"{name}(multi_class='crammer_singer'): of two classes it has no counterpart here")
+        found = Foreign(name, outputs[0].copy(), float(intercept[0]), said, per_row=_KINDS[name].C == "1/mean alpha")
+    elif not hasattr(model, "classes_"):
         raise UsageError(f"{name} has {len(outputs)} outputs; certify takes classes, or one number")
-    if len(outputs) > 1:
-        several = np.ascontiguousarray(outputs.T), np.resize(intercept, len(outputs))  # without intercepts there is a single 0
-        problem = Problem(*several, name, strategy=_strategy(name, given))
-    else:
-        problem = Problem(np.ascontiguousarray(coef.reshape(-1)), float(intercept[0]), name)
-    if hasattr(model, "classes_"):
-        problem = _with_classes(problem, model.classes_, given.get("class_weight"))
-    return _BY_NAME[name](problem, given)
+    else:  # without intercepts there is a single 0
+        if name == "LogisticRegression" and given["solver"] != "liblinear" and given.get("multi_class") != "ovr":
+            said["loss"] = "softmax"
+        elif given.get("multi_class") == "crammer_singer":
+            said["loss"] = HINGE_OF_CLASSES
+        intercept = np.resize(intercept, len(outputs))
+        found = Foreign(name, np.ascontiguousarray(outputs.T), intercept, said, per_row=_KINDS[name].C == "1/mean alpha")
+    return _with_classes(found, model.classes_, given.get("class_weight")) if hasattr(model, "classes_") else found
 
 
-def _strategy(name: str, given: dict[str, Any]) -> str:
-    """What an estimator of this name does with several classes."""
-    asked = given.get("multi_class")
-    if asked == "crammer_singer":
-        return HINGE_OF_CLASSES
-    return "softmax" if name == "LogisticRegression" and given["solver"] != "liblinear" and asked != "ovr" else ONE_VS_REST
+def _problem(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Fields of Problem by the parameters of an estimator of this name."""
+    kind, penalty, ratio = _KINDS[name], given.get("penalty", "l2"), given.get("l1_ratio")
+
+    def refuse(parameter: str, why: str) -> UsageError:
+        return UsageError(f"{name}({parameter}={given.get(parameter)!r}): {why}")
+
+    if penalty in ("deprecated", "elasticnet") or (name == "LogisticRegression" and "penalty" not in given):
+        penalty = "elasticnet" if ratio else "l2"  # newer releases express it by l1_ratio and C
+    if penalty != "l2":
+        raise UsageError(f"{name}(penalty={penalty!r}): only penalty 'l2' is certified")
+    if given.get("positive"):
+        raise refuse("positive", "weights are not constrained here")
+    if (asked := given["loss"] if "" not in kind.losses else "") not in kind.losses:
+        raise refuse("loss", f"losses here are {', '.join(kind.losses)}")
+    strength = given["C" if kind.C == "C" else "alpha"]
+    if np.ndim(strength) or not 0.0 < strength < np.inf:
+        raise refuse("C" if kind.C == "C" else "alpha", "it must be one number above 0, else there is nothing to certify")
+    fit: Any = FREE
+    if kind.constant or given.get("solver") == "liblinear":
+        fit = given["intercept_scaling"]
+    if not given.get("fit_intercept", True):
+        fit = NONE
+    loss = kind.losses[asked]
+    own = dict.fromkeys(ROW_LOSSES[loss].options, given.get("epsilon"))
+    C = float(strength) if kind.C == "C" else 1.0 / float(strength)
+    return {"loss": loss, "options": {name: float(value) for name, value in own.items()}, "C": C, **intercept_of(fit)}
 
 
-def _one_vs_rest(model: Any) -> Problem:
+def _with_classes(found: Foreign, classes: Any, weights: Any) -> Foreign:
+    """`found` with labels and weights of classes, unless its loss is of numbers: it regresses on −1 and 1."""
+    names = tuple(each.item() if hasattr(each, "item") else each for each in classes)
+    numbers = all(isinstance(each, int | float) for each in names)
+    several, said, words = found.weights.ndim == 2, dict(found.said), None if numbers else names
+    if several and weights is not None:
+        raise UsageError(f"{found.what}: class weights of several classes; give (X, y, row weights) with class_weight=None")
+    if said["loss"] not in JOINT_LOSSES and ROW_LOSSES[said["loss"]].targets == "numbers":
+        if weights is not None:
+            raise UsageError(f"{found.what}(class_weight): give (X, y, row weights) with class_weight=None instead")
+        return replace(found, words=names)
+    said["labels"] = tuple(map(float, names)) if numbers else tuple(map(float, range(len(names)))) if several else (-1.0, 1.0)
+    if weights is not None and weights != "balanced":
+        low, high = (float(weights.get(each, 1.0)) for each in names)
+        if min(low, high) <= 0.0:
+            raise UsageError(f"{found.what}: class weights {weights}: they must be above 0")
+        said |= {"C": said["C"] * low, "positive_weight": high / low}
+    return replace(found, said=said, words=words, balanced=weights == "balanced")
+
+
+def _one_vs_rest(model: Any) -> Foreign:
     """OneVsRestClassifier: one problem per class, read from its estimators."""
     if not hasattr(model, "estimators_"):
         raise UsageError("OneVsRestClassifier is not fitted")
@@ -68,151 +133,32 @@ def _one_vs_rest(model: Any) -> Problem:
         raise UsageError(
             f"{what} has {len(model.estimators_)} outputs for {len(model.classes_)} labels; certify takes several classes"
         )
-    each = [problem_of(one) for one in model.estimators_]
-    first = each[0]
-    if any(
-        one.divisors is not None or one.balanced or one.positive_weight != 1.0 or len(one.weights) != len(first.weights)
-        for one in each
-    ):
+    each = [foreign(one) for one in model.estimators_]
+    d = len(each[0].weights)
+    if any(one.divisors is not None or one.balanced or "positive_weight" in one.said or len(one.weights) != d for one in each):
         raise UsageError(f"{what}: its estimators scale, or weigh classes; scale before it, and give (X, y, row weights)")
-    several = np.column_stack([one.weights for one in each]), np.array([one.intercept for one in each])
-    whole = replace(first, weights=several[0], intercept=several[1], what=what, strategy=ONE_VS_REST, labels=None, classes=None)
-    return _with_classes(whole, model.classes_, None)
+    W, b = np.column_stack([one.weights for one in each]), np.array([one.intercept for one in each])
+    return _with_classes(replace(each[0], what=what, weights=W, intercept=b), model.classes_, None)
 
 
-def _with_classes(problem: Problem, classes: Any, weights: Any) -> Problem:
-    names = tuple(each.item() if hasattr(each, "item") else each for each in classes)
-    numbers = all(isinstance(each, int | float) for each in names)
-    if problem.strategy:
-        if weights is not None:
-            raise UsageError(f"{problem.what}: class weights of several classes; give (X, y, row weights) with class_weight=None")
-        labels = tuple(float(each) for each in names) if numbers else tuple(map(float, range(len(names))))
-        return replace(problem, labels=labels, classes=names)
-    negative, positive = names
-    labels = (float(negative), float(positive)) if numbers else (-1.0, 1.0)
-    problem = replace(problem, labels=labels, classes=names)
-    if weights == "balanced":
-        return replace(problem, balanced=True)
-    if weights is not None:
-        low, high = (float(weights.get(each, 1.0)) for each in (negative, positive))
-        if min(low, high) <= 0.0:
-            raise UsageError(f"{problem.what}: class weights {weights}: they must be above 0")
-        problem = replace(problem, positive_weight=high / low, C=low)  # C times the strength below
-    return problem
-
-
-def _refuse(problem: Problem, what: str, why: str) -> NoReturn:
-    raise UsageError(f"{problem.what}({what}): {why}")
-
-
-def _strength(problem: Problem, C: float) -> Problem:
-    return replace(problem, C=C if problem.C is None else C * problem.C)
-
-
-def _squares_only(problem: Problem, given: dict[str, Any]) -> None:
-    """Raise UsageError for a penalty that is not ½‖w‖² alone."""
-    ratio, penalty = given.get("l1_ratio"), given.get("penalty", "l2")
-    if penalty == "deprecated":  # newer releases express it by l1_ratio and C
-        penalty = "l2" if not ratio else "elasticnet"
-    elif penalty == "elasticnet" and ratio in (0, 0.0):
-        penalty = "l2"
-    elif problem.what == "LogisticRegression" and penalty == "l2" and ratio and "penalty" not in given:
-        penalty = "elasticnet"
-    if penalty != "l2":
-        _refuse(problem, f"penalty={penalty!r}", "only penalty 'l2' is certified")
-    if given.get("positive"):
-        _refuse(problem, "positive=True", "weights are not constrained here")
-
-
-def _scaled_bias(given: dict[str, Any]) -> float:
-    return float(given["intercept_scaling"]) if given["fit_intercept"] else 0.0
-
-
-def _free(given: dict[str, Any]) -> float | str:
-    return FREE if given.get("fit_intercept", True) else 0.0
-
-
-def _logistic(problem: Problem, given: dict[str, Any]) -> Problem:
-    _squares_only(problem, given)
-    fit = _scaled_bias(given) if given["solver"] == "liblinear" else _free(given)
-    if not np.isfinite(given["C"]):
-        _refuse(problem, f"C={given['C']}", "without regularisation there is nothing to certify; try a large C")
-    loss = "softmax" if problem.strategy == "softmax" else "logistic"
-    return replace(_strength(problem, float(given["C"])), loss=loss, fit=fit)
-
-
-def _svm(problem: Problem, given: dict[str, Any]) -> Problem:
-    _squares_only(problem, given)
-    loss = HINGE_OF_CLASSES if problem.strategy == HINGE_OF_CLASSES else _SVM[given["loss"]]
-    return replace(_strength(problem, float(given["C"])), loss=loss, fit=_scaled_bias(given))
-
-
-def _svr(problem: Problem, given: dict[str, Any]) -> Problem:
-    own = {"epsilon": float(given["epsilon"])}
-    return replace(_strength(problem, float(given["C"])), loss=_SVR[given["loss"]], fit=_scaled_bias(given), options=own)
-
-
-def _sgd(problem: Problem, given: dict[str, Any]) -> Problem:
-    _squares_only(problem, given)
-    losses = _SGD if problem.labels is not None else _SGD_NUMBERS
-    if given["loss"] not in losses:
-        _refuse(problem, f"loss={given['loss']!r}", f"losses here are {', '.join(losses)}")
-    if not given["alpha"] > 0.0:
-        _refuse(problem, f"alpha={given['alpha']}", "without regularisation there is nothing to certify")
-    loss = losses[given["loss"]]
-    own = {_EPSILON[loss]: float(given["epsilon"])} if loss in _EPSILON else {}
-    per_row = (1.0 if problem.C is None else problem.C) / float(given["alpha"])
-    return replace(problem, C=None, per_row=per_row, loss=loss, fit=_free(given), options=own)
-
-
-def _ridge(problem: Problem, given: dict[str, Any]) -> Problem:
-    _squares_only(problem, given)
-    alpha = given["alpha"]
-    if np.ndim(alpha) or not alpha > 0.0:
-        _refuse(problem, f"alpha={alpha}", "it must be one number above 0")
-    if problem.balanced or problem.positive_weight != 1.0 or problem.C is not None:
-        _refuse(problem, "class_weight", "give (X, y, row weights) with class_weight=None instead")
-    return replace(problem, C=1.0 / float(alpha), loss="squared", fit=_free(given), labels=None)
-
-
-def _poisson(problem: Problem, given: dict[str, Any]) -> Problem:
-    if not given["alpha"] > 0.0:
-        _refuse(problem, f"alpha={given['alpha']}", "without regularisation there is nothing to certify")
-    return replace(problem, per_row=1.0 / float(given["alpha"]), loss="poisson", fit=_free(given))
-
-
-_BY_NAME = {
-    "LogisticRegression": _logistic,
-    "LinearSVC": _svm,
-    "SGDClassifier": _sgd,
-    "RidgeClassifier": _ridge,
-    "Ridge": _ridge,
-    "LinearSVR": _svr,
-    "SGDRegressor": _sgd,
-    "PoissonRegressor": _poisson,
-}
-
-
-def _pipeline(model: Any) -> Problem:
+def _pipeline(model: Any) -> Foreign:
     """Scalers and an estimator: the problem is in scaled features, and centring goes into a free intercept."""
     *before, (_, last) = model.steps
-    problem = problem_of(last)
-    d = len(problem.weights)
+    found = foreign(last)
+    d = len(found.weights)
     divisors, shift = np.ones(d), np.zeros(d)
     for name, scaler in before:
         if scaler in (None, "passthrough"):
             continue
-        kind = type(scaler).__name__
-        if kind not in _SCALERS:
+        if (kind := type(scaler).__name__) not in _SCALERS:
             raise UsageError(
                 f"Pipeline: step {name!r} is a {kind}; {' and '.join(_SCALERS)} are folded into the problem, others not"
             )
         scale = np.ones(d) if getattr(scaler, "scale_", None) is None else np.asarray(scaler.scale_, np.float64)
-        centre = getattr(scaler, "mean_", None) if getattr(scaler, "with_mean", False) else None
-        if centre is not None:
-            shift = shift + np.asarray(centre, np.float64)  # a step gives ((x ÷ divisors − shift) − centre) ÷ scale
+        if getattr(scaler, "with_mean", False):
+            shift = shift + np.asarray(scaler.mean_, np.float64)  # a step gives ((x ÷ divisors − shift) − centre) ÷ scale
         shift, divisors = shift / scale, divisors * scale
-    if shift.any() and problem.fit != FREE:
+    if shift.any() and found.said["intercept"] != FREE:
         raise UsageError("Pipeline: centred features are the same problem only with a free intercept; use with_mean=False")
-    intercept = problem.intercept - shift @ problem.weights
-    return replace(problem, divisors=divisors, intercept=intercept, what=f"Pipeline with {problem.what}")
+    intercept = found.intercept - shift @ found.weights
+    return replace(found, divisors=divisors, intercept=intercept, what=f"Pipeline with {found.what}")

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.certifying.problem import Problem
+from streamcut.certifying.foreign import Foreign, intercept_of
 from streamcut.errors import CorruptError, UsageError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.models.linear import ONE_VS_REST
 
 _LIBLINEAR = {
     "L2R_LR": "logistic",
@@ -31,8 +30,8 @@ _MOST_FEATURES = 1 << 31
 _TIMES = 8  # the size of a file: memory of its text as objects
 
 
-def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -> Problem:
-    """The problem in the file `path` of another program; `expect` is called with the bytes needed before they are allocated.
+def read_foreign(path: str, expect: Callable[[int], None] = lambda size: None) -> Foreign:
+    """What is said in the file `path` of another program; `expect` is called with the bytes needed before they are allocated.
 
     Raises UsageError for files that certify does not read, CorruptError for a damaged one, NotFoundError.
     """
@@ -54,7 +53,7 @@ def read_problem(path: str, expect: Callable[[int], None] = lambda size: None) -
     )
 
 
-def _liblinear(path: str, text: str) -> Problem:
+def _liblinear(path: str, text: str) -> Foreign:
     head, _, body = text.partition("\nw\n")
     said = {name: rest for name, _, rest in (line.partition(" ") for line in head.split("\n"))}
     solver = said["solver_type"]
@@ -70,16 +69,14 @@ def _liblinear(path: str, text: str) -> Problem:
         raise CorruptError(f"{path}: {len(values):,} weights for {d:,} features{' and a bias' * has_bias}{each}")
     W = values.reshape(-1, scores)
     intercepts = W[d] * bias if has_bias else np.zeros(scores)
-    given: dict[str, Any] = {"loss": loss, "fit": max(bias, 0.0)}
+    said: dict[str, Any] = {"loss": loss, **intercept_of(max(bias, 0.0))}
     if scores == 1 and not joint:
-        given["labels"] = (numbers[1], numbers[0]) if numbers else None
-        return Problem(W[:d, 0].copy(), float(intercepts[0]), path, **given)
-    order = np.argsort(numbers)
-    given |= {"labels": tuple(sorted(numbers)), "strategy": loss if joint else ONE_VS_REST}
-    return Problem(np.ascontiguousarray(W[:d, order]), intercepts[order], path, **given)
+        said["labels"] = (numbers[1], numbers[0]) if numbers else None
+        return Foreign(path, W[:d, 0].copy(), float(intercepts[0]), said)
+    return _in_order(path, W[:d], intercepts, numbers, said)
 
 
-def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
+def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
     """What `export --to json` writes, or the same by hand: features (from 0), weights (a list of one for each), intercepts."""
     if record.get("recipe") is not None:
         raise UsageError(f"{path} has a recipe for its features; certify the model file that it was made from")
@@ -94,11 +91,12 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Problem:
     w[features] = weights
     labels = None if record.get("labels") is None else np.array(record["labels"], np.float64)
     if K == 1:
-        return Problem(
-            w[:, 0].copy(), intercepts[0], path, labels=None if labels is None else (float(labels[0]), float(labels[1]))
-        )
+        return Foreign(path, w[:, 0].copy(), intercepts[0], {"labels": None if labels is None else tuple(labels[:2].tolist())})
     if labels is None or len(labels) != K:
         raise UsageError(f"{path} has {K} scores per row, but no numbers as their labels")
+    return _in_order(path, w, np.array(intercepts), labels.tolist(), {})
+
+
+def _in_order(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
     order = np.argsort(labels)
-    W, b = np.ascontiguousarray(w[:, order]), np.array(intercepts)[order]
-    return Problem(W, b, path, labels=tuple(labels[order].tolist()), strategy=ONE_VS_REST)
+    return Foreign(path, np.ascontiguousarray(W[:, order]), intercepts[order], {**said, "labels": tuple(sorted(labels))})

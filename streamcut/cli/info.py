@@ -75,7 +75,7 @@ def _check(path: str, read_data: bool, as_json: bool) -> None:
 def describe(manifest: Any, path: str) -> dict[str, Any]:
     """The store in JSON types. Bytes: on disk (None for a URL), and of all shards decoded."""
     from streamcut.io.dataset import shard_bytes
-    from streamcut.io.sources.row_source import tree_bytes
+    from streamcut.io.sources.source import tree_bytes
 
     s = manifest.statistics
     return {

@@ -25,8 +25,7 @@ from streamcut.errors import StreamcutError
 from streamcut.foundation.shown import meant
 from streamcut.foundation.units import part_of
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.formats.format import Raw
-from streamcut.io.formats.registry import SCORED
+from streamcut.io.formats.registry import SCORED, Raw
 from streamcut.options.option import Option, default_of, flag, options_of
 
 _Function = TypeVar("_Function", bound=Callable)

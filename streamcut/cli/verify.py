@@ -47,7 +47,7 @@ def run(
     from streamcut.verification import PASSES, Outcome, verify
 
     trained = load_model(model, Ceiling(memory).expect_model) if _is_ours(model) else None
-    if path is not None or problem or trained is None or "bias" not in trained.parameters:  # it has no record of its training
+    if path is not None or problem or trained is None:
         if data is None:
             raise click.UsageError("Missing argument 'DATA'.")
         _certify(model, data, path, as_json, force, passes=passes or 3, memory=memory, **problem)

@@ -14,11 +14,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import Dataset
 from streamcut.io.formats.finding import find_files, sniff
-from streamcut.io.formats.format import Raw
-from streamcut.io.formats.matrices import NPZ, STORE
-from streamcut.io.formats.registry import FORMATS, SCORED
-from streamcut.io.formats.tables import FRAME
-from streamcut.io.formats.text import SVMLIGHT
+from streamcut.io.formats.registry import FORMATS, FRAME, NPZ, SCORED, STORE, SVMLIGHT, Raw
 from streamcut.io.manifest import Manifest
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.places.remote import is_url

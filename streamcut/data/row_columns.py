@@ -13,25 +13,22 @@ import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.formats.finding import find_files
-from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME, TableFormat
+from streamcut.io.formats.registry import FORMATS, FRAME
 from streamcut.io.recipe.table import Spelling
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
-from streamcut.io.tables.files import BatchSize, TableFile, require
+from streamcut.io.tables.files import TableFile, require
 from streamcut.io.tables.times import times_of
-
-_BATCH = BatchSize(4 << 20, 1 << 16, 64 << 20)
 
 
 def files_of(data: Any, wanted: str, spelling: Spelling) -> list[TableFile]:
     """The files of a table, or a frame as one; empty for data without columns."""
     data = framed(data)
     if is_frame(data):
-        return [FRAME.file(data, spelling)]
+        return [FRAME.reader_class()(data, spelling)]
     kind, paths = find_files([os.fspath(data)], wanted) if isinstance(data, str | os.PathLike) else ("", [])
     form = FORMATS.get(kind)
-    return [form.file(path, spelling) for path in paths] if isinstance(form, TableFormat) else []
+    return [form.reader_class()(path, spelling) for path in paths] if form is not None and form.is_table else []
 
 
 def names_with(names: str | Sequence[str], column: str) -> tuple[str, ...]:
@@ -84,5 +81,5 @@ def _values(files: Sequence[TableFile], column: str) -> Iterator[tuple[str, pa.A
         found = file.schema().field(column).type
         if pa.types.is_null(found) or (file.spelled and kind_of(found) not in ("number", "time")):
             found = pa.string()
-        for batch in file.batches(pa.schema([pa.field(column, found)]), 0, _BATCH):
+        for batch in file.batches(pa.schema([pa.field(column, found)])):
             yield file.name, batch.column(column)

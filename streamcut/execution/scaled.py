@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 from streamcut.config import SCALES
+from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, View
 from streamcut.io.features import Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.problem import Problem
 
 log = logging.getLogger(__name__)
 _EPSILON = 2.0**-52
@@ -85,6 +87,19 @@ def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarra
         some = ", ".join(map(str, left[:5].tolist())) + ", …" * (len(left) > 5)
         log.warning("scale: %d features vary by no more than rounding and keep their values: %s (0-based)", len(left), some)
     return out
+
+
+def as_trained(problem: Problem, data: Dataset, n_features: int) -> tuple[Dataset, np.ndarray | None]:
+    """`data` scaled as `problem` says, and the divisors of its first features, float64 (n_features,); None: nothing is divided.
+
+    Raises UsageError for the scaler of another program.
+    """
+    if problem.scale not in SCALES:
+        raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
+    if problem.scale == "none":
+        return data, None
+    found = ScaledDataset(data, problem.scale)
+    return found, np.append(found.divisors, np.ones(n_features))[:n_features]
 
 
 def scaled(data: Dataset, scale: str) -> Dataset:

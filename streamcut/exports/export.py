@@ -47,7 +47,7 @@ def linear_form(model: Any, link: OwnLink | None) -> LinearForm:
     labels = None if model.labels is None else np.asarray(model.labels)
     if labels is not None and model.label_names:
         labels = model.in_label_words(labels).astype(str)
-    counts = model.task == "regression" and model.parameters.get("loss") == "poisson"
+    counts = model.problem.loss == "poisson"
     return LinearForm(np.atleast_2d(model.weights.T), np.atleast_1d(model.intercept), labels, link, counts)
 
 
@@ -93,10 +93,10 @@ def _liblinear(model: Any, form: LinearForm) -> bytes:
     solver = "L2R_L1LOSS_SVC_DUAL" if form.link is None else "L2R_LR"  # L2R_LR gives the same probabilities (predict -b 1)
     if form.labels is None:
         raise UsageError(f"LIBLINEAR has no models of task {model.task} by {model.solver}")
-    if model.scores_per_row > 1 and (joint := JOINT_LOSSES.get(model.strategy)) is not None:
+    if model.scores_per_row > 1 and (joint := JOINT_LOSSES.get(model.problem.loss)) is not None:
         if joint.liblinear is None:
             other = f"its {joint.apart} models are one-vs-rest; export it to sklearn, onnx or json"
-            raise UsageError(f"LIBLINEAR has no {model.strategy}: {other}")
+            raise UsageError(f"LIBLINEAR has no {model.problem.loss}: {other}")
         solver = joint.liblinear
     labels = form.labels if model.scores_per_row > 1 else form.labels[::-1]
     for label in labels:

@@ -24,15 +24,15 @@ from streamcut.exports.export import LinearForm
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import warn
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.formats.format import Raw
+from streamcut.io.formats.registry import FRAME, Raw
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.lazy import framed, is_frame
+from streamcut.io.sources.source import Sizes
 from streamcut.models.link import Odds
 from streamcut.models.model import Model
 from streamcut.prediction import warn_of
 
 log = logging.getLogger(__name__)
-_BLOCK, _MOST = 1 << 20, 64 << 20  # bytes of a frame encoded at once, and of a row
 
 
 def content(model: Model, form: LinearForm) -> bytes:
@@ -116,9 +116,6 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
     Numbers are standardised, missing ones have a feature of their own, long texts have tf-idf weights; columns that look like
     identifiers are left out with a warning. Raises UsageError for anything but a frame and for unsuitable options.
     """
-    from streamcut.io.tables.frames import FrameFile
-    from streamcut.io.tables.opening import OpenedTables
-
     X = framed(X)
     if hasattr(X, "reset_index"):
         X = X.reset_index(drop=True)  # else its index is a column
@@ -128,11 +125,12 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
         )
     if taken := sorted({"labels", "qid", "weights", "recipe"} & set(convert)):
         raise UsageError(f"recipe: {taken[0]} is not an option here; labels, groups and weights are arguments of `fit`")
-    tables = OpenedTables([FrameFile(X)], ConvertOptions(**{"labels": "none", **convert}))
-    rows = tables.rows(_BLOCK, _MOST, 1)
+    rows = FRAME.open([X], ConvertOptions(**{"labels": "none", **convert}), "")
+    rows.begin(Sizes(threads=1))
     chunks = [chunk for chunk, _ in rows.blocks()]
     recipe = rows.recipe()
-    for sentence in tables.told:
+    assert recipe is not None
+    for sentence in rows.told:
         warn(sentence)
     encoder = TableEncoder(recipe, 1 << recipe.hash_bits if recipe.hash_bits is not None else len(recipe.names or ())).fit()
     return encoder, _matrix(chunks, encoder.n_features)

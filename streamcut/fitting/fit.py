@@ -32,9 +32,7 @@ from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset, first_rows
 from streamcut.io.formats.finding import find_files, with_lists
-from streamcut.io.formats.matrices import STORE
-from streamcut.io.formats.registry import FORMATS
-from streamcut.io.formats.tables import FRAME, TableFormat
+from streamcut.io.formats.registry import FORMATS, FRAME, STORE
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
@@ -175,7 +173,7 @@ def _ready(
         yield _Rows(opened(paths[0] if paths else data))
         return
     form = FORMATS[kind]
-    if label is not None and form.labels == "rows" and not isinstance(form, TableFormat):
+    if label is not None and form.labels == "rows" and not form.is_table:
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
@@ -188,8 +186,8 @@ def _ready(
         told: list[str] = []
         how = ConvertOptions(**options)
         form = FORMATS[with_lists(kind, paths, how.index_column)]
-        if isinstance(form, TableFormat):
-            files = [form.file(path, how.spelling) for path in paths or [data]]
+        if form.is_table:
+            files = [form.reader_class()(path, how.spelling) for path in paths or [data]]
             if group is not None:
                 options["id"] = names_with(options.get("id", ()), group)
         place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 INT64_MAX = 2**63 - 1
 _SHOWN = 40  # characters of a value
 
@@ -18,3 +20,9 @@ def shown(value: Any) -> str:
 def by_name(record: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, not copied: dataclasses.asdict copies each, which is slow for many records."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def expect_shape(name: str, array: Any, *shape: int) -> None:
+    """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
+    if np.shape(array) != shape:
+        raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")

@@ -282,7 +282,7 @@ class Search:
 def _is_column(options: TrainOptions) -> bool:
     """Whether it is trained as columns, in the same passes as others that differ in C, λ and fold."""
     alone = options.record.dual and not options.maps
-    return alone and options.problem in PROBLEMS and options.warm_start is None and options.target is None
+    return alone and options.kind in PROBLEMS and options.warm_start is None and options.target is None
 
 
 def _tried(C: float, model: Model, record: Progress, measures: dict[str, Any], measure: str) -> Tried:

@@ -24,8 +24,7 @@ from streamcut.jobs.linear import (
     threads_wanted,
     two_labels,
 )
-from streamcut.jobs.origins import linear_origin
-from streamcut.losses import row_loss
+from streamcut.jobs.origins import origins
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
@@ -33,6 +32,7 @@ from streamcut.oracles.chosen_columns import OF_ROWS, ColumnsOracle, entry_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.oracles.second_order import SecondOrderOracle
+from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
 from streamcut.solvers.progress import Progress, Solution, StoppingRule
@@ -44,33 +44,29 @@ _COLUMNS = 64  # in memory at least, if every row had an entry in each
 
 @dataclass(frozen=True)
 class BinaryJob:
-    """The problem. `labels` are (negative, positive), None for numbers; `rest`: the negative label stands for several.
+    """A linear model of single rows.
 
     `origin`: the starting point, None for zero. `max_cuts`: size of the bundle.
     """
 
     options: TrainOptions
     risk: PointwiseRisk
-    labels: tuple[float, float] | None
-    rest: bool
+    problem: Problem
     solver: SolverRecord
     max_cuts: int
     lanes: Lanes
     workers: int
     origin: Origin | None = None
     distributable: ClassVar[bool] = True
-    task: ClassVar[str] = "binary"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         negative, positive, rest = two_labels(manifest.statistics, options.positive_label)
-        risk = PointwiseRisk(row_loss(options.chosen_loss, options.as_dict(), positive), options.positive_weight)
-        return cls.of(options, manifest, risk, (negative, positive), rest)
+        problem = options.problem(labels=(negative, positive), rest=rest)
+        return cls.of(options, manifest, PointwiseRisk.of(problem), problem)
 
     @classmethod
-    def of(
-        cls, options: TrainOptions, manifest: Manifest, risk: PointwiseRisk, labels: tuple[float, float] | None, rest: bool
-    ) -> Self:
+    def of(cls, options: TrainOptions, manifest: Manifest, risk: PointwiseRisk, problem: Problem) -> Self:
         """The job for this risk."""
         statistics = manifest.statistics
         solver, threads = options.record, threads_wanted(options)
@@ -78,8 +74,8 @@ class BinaryJob:
         max_cuts = options.max_cuts or solver.max_cuts or bundle_size(dimension)
         lanes = plan_lanes(statistics, options.lanes)
         constant = constant_feature(options, statistics, risk.loss.unbounded())
-        origin = None if options.warm_start is None else linear_origin(options, manifest, cls.task, labels, constant)
-        return cls(options, risk, labels, rest, solver, max_cuts, lanes, min(threads, len(lanes)), origin)
+        origin = None if options.warm_start is None else origins(options, manifest, problem, constant)[0]
+        return cls(options, risk, problem, solver, max_cuts, lanes, min(threads, len(lanes)), origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, and a weight unless all are 1."""
@@ -130,7 +126,7 @@ class BinaryJob:
             max_cuts=self.max_cuts,
             lanes=len(self.lanes),
             row_cache=plan.row_cache,
-            positive_label=None if self.labels is None else self.labels[1],
+            positive_label=None if self.problem.labels is None else self.problem.labels[1],
             warm_start=None if self.origin is None else self.origin.digest(),
         )
 
@@ -169,8 +165,8 @@ class BinaryJob:
         if options.l1_only:  # the final primal bounds ‖w‖₁
             solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, l1, solution.primal))
         return linear_model(
-            options, manifest, solution.w, solution.history, C=C, constant=self._constant(manifest), fixed={"l1": l1},
-            task=self.task, labels=self.labels, rest=self.rest, l1=l1, positive_weight=float(options.positive_weight),
+            options, replace(self.problem, C=float(C), l1=l1), manifest, solution.w, solution.history,
+            constant=self._constant(manifest),
             certificates=(certificate(solution, oracle, options, unit=oracle.unit),), witnesses=(witness,),
         )  # fmt: skip
 
@@ -179,8 +175,7 @@ class BinaryJob:
 class RegressionJob(BinaryJob):
     """A BinaryJob without labels."""
 
-    task: ClassVar[str] = "regression"
-
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        return cls.of(options, manifest, PointwiseRisk(row_loss(options.chosen_loss, options.as_dict())), None, False)
+        problem = options.problem()
+        return cls.of(options, manifest, PointwiseRisk.of(problem), problem)

@@ -73,7 +73,7 @@ class BudgetedJob:
         if options.task == "regression":
             labels, targets = (), (math.nan,)
         elif start is not None:
-            labels, rest = start.labels or (), start.rest
+            labels, rest = start.labels or (), start.problem.rest
             targets = labels[1:] if start.task == "binary" else labels
         elif options.task in ("auto", "binary"):
             negative, positive, rest = two_labels(statistics, options.positive_label)
@@ -105,13 +105,6 @@ class BudgetedJob:
         )
 
     @property
-    def task(self) -> str:
-        """The task of the models."""
-        if not self.labels:
-            return "regression"
-        return "binary" if len(self.targets) == 1 else "multiclass"
-
-    @property
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
@@ -124,7 +117,7 @@ class BudgetedJob:
 
     @property
     def _method(self) -> Method:
-        return self.options.record.algorithm(self.options.problem)
+        return self.options.record.algorithm(self.options.kind)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         options, feed = self.options, runner.feed
@@ -173,14 +166,10 @@ class BudgetedJob:
         return KernelModel(
             **_support(found.models),
             kernel=problem.kernel,
-            labels=self.labels,
+            problem=options.problem(labels=self.labels, rest=self.rest),
             intercept=problem.offset,
-            C=float(options.C),
-            positive_weight=float(options.positive_weight),
-            rest=self.rest,
             reason=found.reason,
             facts={**shown, "steps": found.steps, "rows_seen": found.rows_seen},
-            task=self.task,
             solver=options.chosen_solver,
             history=[by_name(line) for line in found.history],
             parameters={**options.as_dict(), "gamma": problem.kernel.gamma, "budget": self.budget},
@@ -222,14 +211,14 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     name, statistics = options.as_dict()["warm_start"], manifest.statistics
     task = "binary" if options.task == "auto" else options.task
     model = as_model(options.warm_start)
-    jointly = task == "multiclass" and isinstance(model, KernelModel) and model.strategy != options.record.strategy
+    jointly = task == "multiclass" and isinstance(model, KernelModel) and model.problem.strategy != options.record.strategy
     if not isinstance(model, KernelModel) or model.task != task or jointly:
         raise UsageError(f"warm_start: {name} is of task {model.task} by {model.solver}; it takes a kernel model of task {task}")
     known = "the labels " + ", ".join(f"{label:g}" for label in model.labels or ())
     if not model.labels:
-        if options.chosen_loss != model.parameters.get("loss"):
-            raise UsageError(f"warm_start: {name} was trained with loss {model.parameters.get('loss')}; use the same")
-    elif not model.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
+        if options.chosen_loss != model.problem.loss:
+            raise UsageError(f"warm_start: {name} was trained with loss {model.problem.loss}; use the same")
+    elif not model.problem.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
         raise UsageError(f"warm_start: {name} knows only {known}, but the data has others")
     elif options.positive_label not in (None, model.labels[-1]):
         raise UsageError(
@@ -249,7 +238,7 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     if any(getattr(options, each) not in (its[each], "auto") for each in matter):
         wanted = ", ".join(f"{each} {its[each]}" for each in matter)
         raise UsageError(f"warm_start: {name} was trained with {wanted}; use the same")
-    if not options.record.algorithm(options.problem).has_alpha and "steps" not in model.facts:
+    if not options.record.algorithm(options.kind).has_alpha and "steps" not in model.facts:
         raise UsageError(
             f"warm_start: {name} does not record how many steps it took, from which {options.chosen_solver} continues; "
             "bsca does not need it"

@@ -25,10 +25,10 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear_model, penalty_needs, threads_wanted, two_labels
-from streamcut.jobs.origins import classes_origins, linear_origin
+from streamcut.jobs.origins import origins
 from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
 from streamcut.loss_table import JOINT_LOSSES
-from streamcut.losses import joint_loss, row_loss
+from streamcut.losses import joint_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
@@ -38,6 +38,7 @@ from streamcut.oracles.columns_cache import ColumnsCache
 from streamcut.oracles.interior import solving_bytes
 from streamcut.oracles.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
+from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import columns
 from streamcut.solvers.columns_state import Answer, history_of
@@ -83,21 +84,21 @@ class ColumnsJob:
         """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
         statistics = manifest.statistics
         labels: tuple[float, ...] | None = None
-        positive, rest, joint = 1.0, False, options.problem in JOINT_LOSSES
-        if options.problem == "one-vs-rest":
+        rest, joint = False, options.kind in JOINT_LOSSES
+        if options.kind == "one-vs-rest":
             labels = classes_apart(statistics)
         elif joint:
             labels = several_labels(statistics)
-        elif options.problem == "binary":
+        elif options.kind == "binary":
             negative, positive, rest = two_labels(statistics, options.positive_label)
             labels = negative, positive
-        loss: Any
         if joint:
             assert labels is not None
-            loss = joint_loss(options.problem)(len(labels))
+            loss: Any = joint_loss(options.kind)(len(labels))
+            rows = PointwiseRisk(loss)
         else:
-            loss = row_loss(options.chosen_loss, options.as_dict(), positive)
-        risk = ColumnsRisk(PointwiseRisk(loss, options.positive_weight), labels, rest, folds)
+            rows = PointwiseRisk.of(options.problem(labels=labels))
+        risk = ColumnsRisk(rows, labels, rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
         return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
 
@@ -108,16 +109,12 @@ class ColumnsJob:
             raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         if options.warm_start is None:
             return found
-        constant, labels = found._constant(manifest.statistics), found.risk.labels
-        if found.task == "multiclass":
-            assert labels is not None
-            return replace(found, origins=classes_origins(options, manifest, labels, constant))
-        return replace(found, origins=(linear_origin(options, manifest, found.task, found.pair, constant),))
+        return replace(found, origins=origins(options, manifest, found.problem, found._constant(manifest.statistics)))
 
     @property
     def several(self) -> bool:
         """Whether each point has a column for each class."""
-        return self.options.problem == "one-vs-rest"
+        return self.options.kind == "one-vs-rest"
 
     @property
     def joint(self) -> bool:
@@ -125,13 +122,9 @@ class ColumnsJob:
         return self.risk.group is not None
 
     @property
-    def pair(self) -> tuple[float, float] | None:
-        """(negative, positive) label of two classes, None for numbers."""
-        return None if self.risk.labels is None else (self.risk.labels[0], self.risk.labels[1])
-
-    @property
-    def task(self) -> str:
-        return self.options.chosen_task
+    def problem(self) -> Problem:
+        """What is minimised, but for C and λ."""
+        return self.options.problem(labels=self.risk.labels, rest=self.risk.rest)
 
     @property
     def classes(self) -> range:
@@ -262,6 +255,7 @@ class ColumnsJob:
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, constant = self.options, self._constant(manifest.statistics)
+        problem = replace(self.problem, C=float(C), l1=l1)
         asked = options.tol, options.tol_relative
         scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
@@ -279,12 +273,10 @@ class ColumnsJob:
                 W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
-            rest: dict[str, Any] = {"C": C, "l1": l1, "constant": constant}
-            return multiclass_model(options, manifest, W, history, self.risk.labels, proved, **rest)
+            return multiclass_model(options, problem, manifest, W, history, proved, constant)
         (found,) = answers
         return linear_model(
-            options, manifest, found.w, history, C=C, constant=constant, fixed={"l1": l1, "lanes": len(self.lanes)}, l1=l1,
-            task=self.task, labels=self.pair, rest=self.risk.rest, positive_weight=float(options.positive_weight),
+            options, problem, manifest, found.w, history, constant=constant, fixed={"lanes": len(self.lanes)},
             certificates=certificates, witnesses=(found.witness.reduced(found.c_bar, l1),),
         )  # fmt: skip
 

@@ -47,7 +47,6 @@ class ExactKernelJob:
     lanes: Lanes
     workers: int
     sharing: bool = False
-    task: ClassVar[str] = "binary"
     distributable: ClassVar[bool] = False
 
     @classmethod
@@ -147,11 +146,8 @@ class ExactKernelJob:
             support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, manifest.statistics.n_features)),
             coefficients=np.ascontiguousarray(coefficients, np.float64),
             kernel=kernel,
-            labels=self.labels,
-            C=float(options.C),
+            problem=options.problem(labels=self.labels, rest=self.rest),
             intercept=float(intercept),
-            positive_weight=float(options.positive_weight),
-            rest=self.rest,
             solver=options.chosen_solver,
             parameters=options.as_dict(),
             fingerprint=manifest.fingerprint,

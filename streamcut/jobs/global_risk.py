@@ -31,6 +31,7 @@ from streamcut.oracles.groups import GroupRisk
 from streamcut.oracles.one_group import CODE_TYPE, sorting_bytes
 from streamcut.oracles.pair_curvature import NEAR, CurvedPairsOracle
 from streamcut.oracles.row_blocks import BLOCK_ROWS
+from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Progress, Solution
 
@@ -44,17 +45,11 @@ MU = 0.01
 
 @dataclass(frozen=True)
 class GlobalJob:
-    """A linear model by OCAS or CPA over a GlobalOracle.
-
-    bias    value of the constant feature
-    labels  (negative, positive), or None when scores are only compared; `rest`: the negative label stands for several
-    """
+    """A linear model by OCAS or CPA over a GlobalOracle; `problem` has no labels when scores are only compared."""
 
     options: TrainOptions
     risk: GroupRisk | OneGroupRisk
-    bias: float
-    labels: tuple[float, float] | None
-    rest: bool
+    problem: Problem
     max_cuts: int
     lanes: Lanes
     workers: int
@@ -65,17 +60,13 @@ class GlobalJob:
         return GlobalOracle
 
     @property
-    def task(self) -> str:
-        return "binary" if self.options.task == "auto" else self.options.task
-
-    @property
     def solver(self) -> SolverRecord:
         return self.options.record
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two scores (one for CPA), a coefficient, a code; and memory for sorting."""
         statistics, n = manifest.statistics, manifest.statistics.n_rows
-        dimension, row_bytes = statistics.n_features + (self.bias != 0.0), 16 + 8 * self.solver.margins
+        dimension, row_bytes = statistics.n_features + (self.problem.bias != 0.0), 16 + 8 * self.solver.margins
         if not self.risk.grouped:
             blocks, room = sorting_bytes(n, self.risk.numbers, self.workers)
             row_bytes += np.dtype(CODE_TYPE).itemsize
@@ -97,8 +88,8 @@ class GlobalJob:
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
-        label = None if self.labels is None else self.labels[1]
-        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": self.bias, "positive_label": label, **risk}
+        label, bias = None if self.problem.labels is None else self.problem.labels[1], self.problem.bias
+        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
         return identity(self.options, fingerprint, **found)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
@@ -106,7 +97,7 @@ class GlobalJob:
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
         """A trainer for one C after another."""
-        fixed: dict[str, Any] = {"C": self.options.C, "bias": self.bias, "workers": self.workers}
+        fixed: dict[str, Any] = {"C": self.options.C, "bias": self.problem.bias, "workers": self.workers}
         oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=plan.row_cache, **fixed)
         mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
         exact: dict[str, Any] = {"cut": "exact", "mu": mu} if "cut" in self.solver.options else {}
@@ -114,10 +105,10 @@ class GlobalJob:
         return Trainer(oracle, solve, partial(self._model, oracle=oracle, manifest=runner.feed.data.manifest))
 
     def _model(self, solution: Solution, C: float, *, oracle: GlobalOracle, manifest: Manifest) -> LinearModel:
+        problem = replace(self.problem, C=float(C))
         return linear_model(
-            self.options, manifest, solution.w, solution.history, C=C, constant=self.bias, bias=self.bias, task=self.task,
-            labels=self.labels, rest=self.rest, certificates=(certificate(solution, oracle, self.options),),
-            witnesses=(solution.witness,),
+            self.options, problem, manifest, solution.w, solution.history, constant=problem.bias,
+            certificates=(certificate(solution, oracle, self.options),), witnesses=(solution.witness,),
         )  # fmt: skip
 
 
@@ -140,8 +131,8 @@ class MultivariateJob(GlobalJob):
         risk = Multivariate(options.chosen_loss, positive, 0 if options.k is None else rows_of(options.k, statistics.n_rows))
         max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
         lanes = plan_lanes(statistics, options.lanes)
-        bias = float(options.bias)
-        return cls(options, risk, bias, (negative, positive), rest, max_cuts, lanes, threads_wanted(options))
+        problem = options.problem(labels=(negative, positive), rest=rest)
+        return cls(options, risk, problem, max_cuts, lanes, threads_wanted(options))
 
 
 _MATRICES = 4  # in addition to two per lane
@@ -163,7 +154,7 @@ class RankingJob(GlobalJob):
         risk: Pairs | PairsOfLevels = Pairs(options.normalisation)
         if (statistics.groups or 1) == 1 and found is not None and len(found) <= PairsOfLevels.MOST:
             risk = PairsOfLevels(tuple(sorted(found)), options.normalisation)
-        return cls(options, risk, 0.0, None, False, max_cuts, lanes, threads_wanted(options))
+        return cls(options, risk, options.problem(), max_cuts, lanes, threads_wanted(options))
 
     @property
     def oracle(self) -> type[GlobalOracle]:

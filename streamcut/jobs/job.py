@@ -21,7 +21,7 @@ def identity(options: TrainOptions, fingerprint: str, **found: Any) -> dict[str,
 class Job(Protocol):
     """One training, from the options to the model.
 
-    distributable  its passes can run on a Dask cluster; task: of the models
+    distributable  its passes can run on a Dask cluster
     A job whose best point and cuts carry over to another C also has `trainer(runner, plan)` (streamcut.jobs.linear.Trainer), one
     that can train fewer columns at a time `in_groups()`.
     """
@@ -31,9 +31,6 @@ class Job(Protocol):
 
     @property
     def options(self) -> TrainOptions: ...
-
-    @property
-    def task(self) -> str: ...
 
     @property
     def lanes(self) -> Lanes: ...

@@ -26,6 +26,7 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.problem import Problem
 from streamcut.solvers.progress import Iteration, Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
@@ -83,7 +84,7 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
 def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
     """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
     own = {"cut": options.cut} if "cut" in options.record.options else {}
-    return partial(options.record.algorithm(options.problem).solve, oracle, **{**own, **given})
+    return partial(options.record.algorithm(options.kind).solve, oracle, **{**own, **given})
 
 
 def threads_wanted(options: TrainOptions) -> int:
@@ -159,7 +160,6 @@ class Trainer:
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)
         model = self._model(self._last, C)
-        found |= {"l1_only": l1} if self._alone and l1 is not None else {}
         return replace(model, parameters={**model.parameters, **found})
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
@@ -183,21 +183,20 @@ class Trainer:
 
 
 def linear_model(
-    options: TrainOptions, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration], *, C: float, constant: float,
-    bias: float | None = None, fixed: Mapping[str, Any] | None = None, **fields: Any,
+    options: TrainOptions, problem: Problem, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration], *,
+    constant: float, fixed: Mapping[str, Any] | None = None, **fields: Any,
 ) -> LinearModel:  # fmt: skip
     """The model with weights W, (D,) or (D, K), the last those of the bias feature, which has the value `constant`; `fixed` are
     parameters decided by the run, `fields` others of the model."""
-    d, bias = manifest.statistics.n_features, float(options.bias if bias is None else bias)
-    intercept: Any = W[d] * constant if bias else np.zeros(W.shape[1:])
+    d = manifest.statistics.n_features
+    intercept: Any = W[d] * constant if problem.bias else np.zeros(W.shape[1:])
     return LinearModel(
         weights=W[:d].copy() if W.ndim == 1 else W[:d],  # the next of a path takes over a single vector
         intercept=float(intercept) if W.ndim == 1 else intercept,
-        bias=bias,
-        C=float(C),
+        problem=problem,
         solver=options.chosen_solver,
         history=[by_name(iteration) for iteration in history],
-        parameters={**options.as_dict(), "C": float(C), **(fixed or {})},
+        parameters={**options.as_dict(), "C": problem.C, "l1_only" if problem.l1_only else "l1": problem.l1, **(fixed or {})},
         fingerprint=manifest.fingerprint,
         **fields,
     )

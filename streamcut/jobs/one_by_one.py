@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,9 +14,8 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
-from streamcut.jobs.origins import classes_origins
+from streamcut.jobs.origins import origins
 from streamcut.jobs.several_classes import classes_apart, multiclass_model
-from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.models.linear import LinearModel
@@ -32,24 +31,24 @@ class OneByOneJob(BinaryJob):
 
     classes: tuple[float, ...] = ()
     origins: tuple[Origin, ...] | None = None
-    task: ClassVar[str] = "multiclass"
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         classes, alone = classes_apart(manifest.statistics), replace(options, warm_start=None)
-        risk = PointwiseRisk(row_loss(options.chosen_loss, options.as_dict(), classes[0]), options.positive_weight)
-        first = cls.of(alone, manifest, risk, (classes[1], classes[0]), True)
+        problem = options.problem(task="multiclass", labels=classes)
+        first = cls.of(alone, manifest, PointwiseRisk.of(problem), problem)
         job = replace(first, options=options, classes=classes)
         if options.warm_start is None:
             return job
-        return replace(job, origins=classes_origins(options, manifest, classes, job._constant(manifest)))
+        return replace(job, origins=origins(options, manifest, job.problem, job._constant(manifest)))
 
     def of_class(self, number: int) -> BinaryJob:
         """The problem of one class."""
         label, origin = self.classes[number], None if self.origins is None else self.origins[number]
-        risk = replace(self.risk, loss=row_loss(self.options.chosen_loss, self.options.as_dict(), label))
-        labels = self.classes[number == 0], label
-        return BinaryJob(self.options, risk, labels, True, self.solver, self.max_cuts, self.lanes, self.workers, origin)
+        problem = self.options.problem(task="binary", labels=(self.classes[number == 0], label), rest=True)
+        return BinaryJob(
+            self.options, PointwiseRisk.of(problem), problem, self.solver, self.max_cuts, self.lanes, self.workers, origin
+        )
 
     def needs(self, manifest: Manifest) -> Needs:
         """Those of a class, and the weights and proofs of all."""
@@ -94,8 +93,8 @@ class OneByOneTrainer:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
         proved, manifest = [(model.certificates[0], model.witnesses[0]) for model in models], self.runner.feed.data.manifest
-        rest: dict[str, Any] = {"C": C, "l1": models[0].l1, "constant": 1.0}
-        return multiclass_model(job.options, manifest, W, progress.history, job.classes, proved, **rest)
+        problem = replace(job.problem, C=float(C), l1=models[0].problem.l1)
+        return multiclass_model(job.options, problem, manifest, W, progress.history, proved, 1.0)
 
     def _progress(self, number: int, all_: Progress, models: list[LinearModel]) -> Progress:
         """The progress of a class, which has its part of the time that is left."""

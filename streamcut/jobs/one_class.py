@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.one_class import OneClassOracle
+from streamcut.problem import FREE
 from streamcut.solvers.progress import Solution
 
 log = logging.getLogger(__name__)
@@ -39,12 +40,12 @@ _VECTORS = 4  # of the length of w, besides those of OCAS: the cut where all sha
 class OneClassJob(BinaryJob):
     """Task "one-class" by OCAS (streamcut.bundle.one_class). Labels of the rows are ignored."""
 
-    task: ClassVar[str] = "one-class"
-
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         check_weights(manifest, "task one-class")
-        return cls.of(options, manifest, PointwiseRisk(Inside()), LABELS, False)
+        nu: Any = (("nu", _nu(options)),)
+        problem = options.problem(task="one-class", labels=LABELS, intercept=FREE, bias=1.0, options=nu)
+        return cls.of(options, manifest, PointwiseRisk(Inside()), problem)
 
     def needs(self, manifest: Manifest) -> Needs:
         needs = super().needs(manifest)
@@ -75,8 +76,8 @@ class OneClassJob(BinaryJob):
             raised=C * raised, detail=detail(reason, oracle),
         )  # fmt: skip
         return linear_model(
-            options, manifest, np.append(w[:-1], -rho), solution.history, C=C, constant=1.0, bias=1.0, fixed={"nu": nu},
-            task=self.task, labels=self.labels, certificates=(proved,), witnesses=(witness,),
+            options, replace(self.problem, C=float(C)), manifest, np.append(w[:-1], -rho), solution.history, constant=1.0,
+            fixed={"nu": nu}, certificates=(proved,), witnesses=(witness,),
         )  # fmt: skip
 
 

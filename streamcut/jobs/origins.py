@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -9,57 +10,35 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.io.manifest import Manifest
-from streamcut.loss_table import CLASSES_LOSSES, ROW_LOSSES
 from streamcut.models.files import as_model
-from streamcut.models.linear import ONE_VS_REST
 from streamcut.oracles.decomposable import Cut
+from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.warm_start import Origin
 
 
-def strategy_of(options: TrainOptions) -> str:
-    """A model's name for the problem of several classes."""
-    return options.strategy if options.loss not in CLASSES_LOSSES else options.loss
+def origins(options: TrainOptions, manifest: Manifest, problem: Problem, constant: float) -> tuple[Origin, ...]:
+    """The origin for `problem`, or of one-vs-rest for that of each class; `constant` is the value of the constant feature.
 
-
-def linear_origin(
-    options: TrainOptions, manifest: Manifest, task: str, labels: tuple[float, float] | None, constant: float
-) -> Origin:
-    """The origin for a loss of single rows; `labels` are (negative, positive), None for numbers, `constant` the bias feature.
-
-    Features unknown to the model get weight 0. Raises UsageError for a model of a different kind, and what load_model raises.
+    Features unknown to the model get weight 0, and several classes may be of another strategy. Raises UsageError for a model of
+    a different kind, and what load_model raises.
     """
-    path, model = _given(options), as_model(options.warm_start)
-    if not model.of_features or model.task != task:
-        kind = "two classes" if labels is not None else "numbers"
+    path, model = _given(options), cast(Any, as_model(options.warm_start))
+    if not model.of_features or model.task != problem.task:
+        kind = {"binary": "two classes", "regression": "numbers"}.get(problem.task, "several classes")
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
         )
-    if labels is not None and model.labels is not None and model.labels[1] != labels[1]:
+    theirs, labels = model.labels or (), problem.labels or ()
+    if problem.task == "binary" and theirs and theirs[1] != labels[1]:
         raise UsageError(
-            f"warm_start: in {path} the positive label is {model.labels[1]:g}, here it is {labels[1]:g}; see --positive-label"
+            f"warm_start: in {path} the positive label is {theirs[1]:g}, here it is {labels[1]:g}; see --positive-label"
         )
-    W = _weights(model, options, manifest, constant)
-    same = _same_problem(model, options, manifest) and model.positive_weight == options.positive_weight
-    return Origin(W[:, 0], _cuts(model, same, 1)[0])
-
-
-def classes_origins(
-    options: TrainOptions, manifest: Manifest, labels: tuple[float, ...], constant: float
-) -> tuple[Origin, ...]:  # fmt: skip
-    """The origins for several classes: one for all classes, or one per class. The model may be of another strategy. `constant`
-    is the value of the bias feature."""
-    path, model = _given(options), cast(Any, as_model(options.warm_start))
-    if not model.of_features or model.task != "multiclass":
-        raise UsageError(
-            f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for several classes"
-        )
-    if model.labels != labels:
-        odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(model.labels))[:10])
+    if problem.task == "multiclass" and theirs != labels:
+        odd = ", ".join(f"{label:g}" for label in sorted(set(labels) ^ set(theirs))[:10])
         raise UsageError(f"warm_start: {path} and the data do not have the same classes: {odd}; start without the model")
-    W, strategy = _weights(model, options, manifest, constant), strategy_of(options)
-    columns = [np.ascontiguousarray(column) for column in W.T] if strategy == ONE_VS_REST else [W.reshape(-1)]
-    same = model.strategy == strategy and _same_problem(model, options, manifest)
-    return tuple(Origin(w, cut) for w, cut in zip(columns, _cuts(model, same, len(columns)), strict=True))
+    W = _weights(model, options, manifest, constant)
+    columns = [np.ascontiguousarray(column) for column in W.T] if problem.strategy == ONE_VS_REST else [W.reshape(-1)]
+    return tuple(Origin(w, cut) for w, cut in zip(columns, _cuts(model, problem, manifest, len(columns)), strict=True))
 
 
 def _given(options: TrainOptions) -> str:
@@ -83,17 +62,8 @@ def _weights(model: Any, options: TrainOptions, manifest: Manifest, constant: fl
     return W
 
 
-def _same_problem(model: Any, options: TrainOptions, manifest: Manifest) -> bool:
-    """Whether cuts of the model's mean loss are cuts here; with λ, the witness kept is not a cut."""
-    own = ROW_LOSSES[options.chosen_loss].options if options.chosen_loss in ROW_LOSSES else ()
-    names, ours = ("loss", *own), options.as_dict()
-    free = model.parameters.get("intercept") == "free"
-    if free != options.free or (free and model.C != options.C):  # bounds for a free intercept hold for one C only
-        return False
-    theirs = [model.parameters.get(name) for name in names]
-    same = (model.fingerprint, theirs, model.bias) == (manifest.fingerprint, [ours[name] for name in names], options.bias)
-    return same and not model.l1
-
-
-def _cuts(model: Any, same: bool, count: int) -> list[Cut | None]:
+def _cuts(model: Any, problem: Problem, manifest: Manifest, count: int) -> list[Cut | None]:
+    """The model's cuts of its mean loss where they are cuts of this problem, too; with λ, the witness kept is not a cut."""
+    theirs = model.problem if problem.free else replace(model.problem, C=problem.C)  # with a free intercept they hold for one C
+    same = theirs == replace(problem, l1=0.0, l1_only=False) and model.fingerprint == manifest.fingerprint
     return [Cut(each.a, each.b, each.error) for each in model.witnesses] if same and model.witnesses else [None] * count

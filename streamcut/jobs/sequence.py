@@ -89,8 +89,8 @@ class SequenceJob:
         solution = solver_of(options, oracle, max_cuts=self.max_cuts)(progress)
         manifest = runner.feed.data.manifest
         return linear_model(
-            options, manifest, solution.w[: -K * K].reshape(-1, K), solution.history, C=options.C, constant=options.bias,
-            task="sequence", labels=self.risk.labels, transitions=solution.w[-K * K :].reshape(K, K).copy(),
+            options, options.problem(labels=self.risk.labels), manifest, solution.w[: -K * K].reshape(-1, K), solution.history,
+            constant=options.bias, transitions=solution.w[-K * K :].reshape(K, K).copy(),
             certificates=(certificate(solution, oracle, options),), witnesses=(solution.witness,),
         )  # fmt: skip
 

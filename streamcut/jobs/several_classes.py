@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,9 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.jobs.linear import linear_model
-from streamcut.jobs.origins import strategy_of
 from streamcut.models.certificate import Certificate, Witness
 from streamcut.models.linear import LinearModel
+from streamcut.problem import Problem
 from streamcut.solvers.progress import Iteration
 
 
@@ -36,12 +35,11 @@ def classes_apart(statistics: Statistics) -> tuple[float, ...]:
 
 
 def multiclass_model(
-    options: TrainOptions, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration], labels: tuple[float, ...],
-    proved: Sequence[tuple[Certificate, Witness]], *, C: float, l1: float, constant: float, **fixed: Any,
+    options: TrainOptions, problem: Problem, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration],
+    proved: Sequence[tuple[Certificate, Witness]], constant: float,
 ) -> LinearModel:  # fmt: skip
     """The model with weights W (D, K), `proved` of the joint problem or of each class; see `linear_model`."""
     return linear_model(
-        options, manifest, W, history, C=C, constant=constant, fixed={"l1": l1, **fixed}, l1=l1, task="multiclass",
-        labels=labels, strategy=strategy_of(options), certificates=tuple(certificate for certificate, _ in proved),
-        witnesses=tuple(witness.reduced(certificate.c_bar, l1) for certificate, witness in proved),
+        options, problem, manifest, W, history, constant=constant, certificates=tuple(certificate for certificate, _ in proved),
+        witnesses=tuple(witness.reduced(certificate.c_bar, problem.l1) for certificate, witness in proved),
     )  # fmt: skip

@@ -10,7 +10,7 @@ queries of the ascent. Derive it from MarginLoss (labels) or ResidualLoss (numbe
 
 Nothing else changes: solvers, line search, `verify`, `evaluate`, command line and tests use the class. Its methods are compiled
 into kernels (streamcut.compiled.loss), so they may use only numbers, `math`, each other and helpers decorated with
-streamcut.compiler.jit.inlined. tests/losses/test_losses.py checks each loss of the table against its definition.
+streamcut.compiler.jit.inlined. tests/inside/losses/test_losses.py checks each loss of the table against its definition.
 
 A loss of all classes together is a file, too (crammer_singer.py): a class with the methods of streamcut.losses.joint.JointLoss,
 and a line in the table. tests/inside/losses/test_joint_losses.py checks each.

@@ -8,7 +8,9 @@ import numpy as np
 
 from streamcut.compiled import row_losses
 from streamcut.foundation.rounding import Grids, LossRounding
+from streamcut.losses import row_loss
 from streamcut.losses.loss import Loss, TargetScale
+from streamcut.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,15 @@ class PointwiseRisk:
 
     loss: Loss
     positive_weight: float = 1.0
+
+    @classmethod
+    def of(cls, problem: Problem) -> PointwiseRisk:
+        """The risk in `problem`; of one class against the rest, 1 is the label of the class.
+
+        Raises UsageError for a loss that is not a sum over single rows.
+        """
+        positive = problem.labels[1] if problem.labels and not problem.strategy else 1.0
+        return cls(row_loss(problem.loss, dict(problem.options), positive), problem.positive_weight)
 
     @property
     def rounding(self) -> LossRounding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -9,7 +10,6 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.losses import row_loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
 from streamcut.measures.separation import Scored, Separation
@@ -37,9 +37,9 @@ class BinaryMeasures:
         self._kept: dict[bool, Scored] = {True: [], False: []}
         self._counts = {(truth, said): 0.0 for truth in (True, False) for said in (True, False)}
         self._rows, self._loss, self._weight = 0, 0.0, 0.0
-        name = model.parameters.get("loss", "hinge")
-        self._name = name if name in ROW_LOSSES else "hinge"  # for models of a measure of the whole data
-        self._risk = PointwiseRisk(row_loss(self._name, model.parameters, (model.labels or (-1.0, 1.0))[1]))
+        problem = model.problem
+        self._name = problem.loss if problem.loss in ROW_LOSSES else "hinge"  # for models of a measure of the whole data
+        self._risk = PointwiseRisk.of(replace(problem, loss=self._name))
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:

@@ -14,7 +14,6 @@ from streamcut.foundation.rounding import gamma
 from streamcut.models.certificate import SHORTER, DualPoint
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import squared_norms
-from streamcut.solver_table import SOLVER_TABLE
 
 
 class KernelDoubt:
@@ -23,7 +22,7 @@ class KernelDoubt:
     def __init__(self, model: KernelModel) -> None:
         self._model, rows = model, model.near.moved(model.support_rows)
         self._squares, self._entries = squared_norms(rows), int(np.diff(rows.indptr).max(initial=0))
-        self._constant = float(model.parameters["bias"]) ** 2 if SOLVER_TABLE[model.solver].constant else 0.0
+        self._constant = model.problem.constant**2
         self._scores = 0.0
 
     def meet(self, chunk: Chunk, weight: np.ndarray) -> None:
@@ -56,8 +55,7 @@ def kernel_squares(model: KernelModel, coefficients: np.ndarray) -> np.ndarray:
     other = replace(model, coefficients=coefficients, intercept=np.zeros(shape[1]) if coefficients.ndim == 2 else 0.0)
     c = coefficients.reshape(shape)
     squares = (c * other.score_chunk(vectors).reshape(shape)).sum(axis=0)
-    constant = float(model.parameters["bias"]) if SOLVER_TABLE[model.solver].constant else 0.0
-    return squares + (constant * c.sum(axis=0)) ** 2
+    return squares + (model.problem.constant * c.sum(axis=0)) ** 2
 
 
 class ClaimedPoint:
@@ -80,7 +78,7 @@ class ClaimedPoint:
         else:
             classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
         self._point = DualPoint(own, np.zeros(0))
-        self._free_intercept = SOLVER_TABLE[model.solver].intercept and model.parameters["bias"] != 0.0
+        self._free_intercept = model.problem.free
         X, self._left = model.support, dict[tuple[int, bytes, bytes], float]()
         entries = _entries(X.indptr, X.indices, X.data)
         for (indices, values), number, each in zip(entries, classes.tolist(), alpha.tolist(), strict=True):

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.measures.probability import LOSSES, ProbabilityMeasures, ratio
-from streamcut.measures.trained_loss import loss_of
+from streamcut.measures.trained_loss import TrainedLoss
 
 
 class MulticlassMeasures:
@@ -24,7 +24,7 @@ class MulticlassMeasures:
     losses: ClassVar[tuple[str, ...]] = (*LOSSES, "mean_loss")
 
     def __init__(self, model: Any) -> None:
-        self._model, self._loss_of = model, loss_of(model)
+        self._model, self._trained_loss = model, TrainedLoss(model)
         self._confusion = np.zeros((len(model.labels), len(model.labels)))
         self._rows, self._loss = 0, 0.0
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
@@ -35,7 +35,7 @@ class MulticlassMeasures:
         u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
         np.add.at(self._confusion, (target, scores.argmax(axis=1)), u)
         self._rows += chunk.n_rows
-        self._loss += float(u @ self._loss_of.values(target, scores).sum(axis=1))
+        self._loss += float(u @ self._trained_loss.values(target, scores).sum(axis=1))
         if self._probability is not None:
             self._probability.add_classes(target, self._model.probabilities_of(scores), chunk.weight)
 

@@ -29,8 +29,7 @@ class RegressionMeasures:
 
     def __init__(self, model: Any) -> None:
         self._model = model
-        self._loss = model.parameters.get("loss")
-        self._quantile = model.parameters.get("quantile")
+        self._loss, self._quantile = model.problem.loss, dict(model.problem.options).get("quantile", 0.5)
         self._rows, self._weight, self._absolute, self._own = 0, 0.0, 0.0, 0.0
         self._square, self._mean, self._spread = 0.0, 0.0, 0.0  # of errors; of targets: mean and Σ u (y − mean)²
 
@@ -59,7 +58,7 @@ class RegressionMeasures:
         """Every measure by its name."""
         mse = ratio(self._square, self._weight)
         unexplained = ratio(self._square, self._spread)
-        own = {"quantile": "pinball_loss", "poisson": "mean_poisson_deviance"}.get(str(self._loss))
+        own = {"quantile": "pinball_loss", "poisson": "mean_poisson_deviance"}.get(self._loss)
         return {
             "r2": None if unexplained is None else 1.0 - unexplained,
             "mean_absolute_error": ratio(self._absolute, self._weight),

@@ -7,59 +7,58 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import multiclass
-from streamcut.losses import joint_loss, row_loss
-from streamcut.losses.joint import JointLoss
+from streamcut.foundation.chunk import Chunk
+from streamcut.loss_table import JOINT_LOSSES
+from streamcut.losses import joint_loss
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.linear import ONE_VS_REST
 from streamcut.models.model import Model
+from streamcut.problem import ONE_VS_REST
 
 
-class LossOfClasses:
-    """A joint loss of all classes, or a loss of single rows for each class against the rest.
+class TrainedLoss:
+    """The losses of rows in the problem of `model`, or in that of each class against the rest.
 
     problems   1, or K, one per class
     near_one   roundings of numbers about 1 in a loss (streamcut.foundation.rounding.LossRounding)
 
-    Arrays: target int (n,), the classes of rows; scores (n, K).
+    Arrays: target (n,) labels or numbers, or of several classes 0 … K − 1; scores (n,), or (n, K).
+    Raises UsageError for a loss that is not a sum over rows.
     """
 
-    def __init__(self, classes: int, joint: JointLoss | None, rest: PointwiseRisk | None) -> None:
-        self._joint, self._rest = joint, rest
-        self.problems = classes if joint is None else 1
-        self.near_one = (joint or rest).rounding.near_one  # type: ignore[union-attr]
+    def __init__(self, model: Model) -> None:
+        self._model, self._several = model, bool(model.problem.strategy)
+        self._joint = model.problem.loss in JOINT_LOSSES
+        classes = model.scores_per_row
+        self._loss: Any = joint_loss(model.problem.loss)(classes) if self._joint else PointwiseRisk.of(model.problem)
+        self.problems = classes if model.problem.strategy == ONE_VS_REST else 1
+        self.near_one = self._loss.rounding.near_one
+
+    def rows(self, chunk: Chunk) -> tuple[np.ndarray, np.ndarray]:
+        """(target, u) of rows. Raises BadInputError for a label that the model does not know."""
+        if self._several:
+            u = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
+            return self._model.classes_of(chunk.y, chunk.first_row), u
+        if self._model.labels:
+            self._model.is_positive(chunk.y, chunk.first_row)
+        return chunk.y, self._loss.weights_of(chunk.y, chunk.weight)
 
     def values(self, target: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """ℓ of each row in each problem, float64 (n, problems)."""
-        if self._rest is not None:
-            labels = (np.where(target == k, 1.0, -1.0) for k in range(self.problems))
-            return np.stack([self._rest.values(y, scores[:, k]) for k, y in enumerate(labels)], axis=1)
-        losses = np.empty(len(target))
-        multiclass.losses(self._joint, target, scores, losses)
-        return losses[:, None]
+        if self._joint:
+            losses = np.empty(len(target))
+            multiclass.losses(self._loss, target, scores, losses)
+            return losses[:, None]
+        scores = scores.reshape(len(target), -1)
+        labels = [np.where(target == k, 1.0, -1.0) for k in range(self.problems)] if self._several else [target]
+        return np.stack([self._loss.values(y, scores[:, k]) for k, y in enumerate(labels)], axis=1)
 
     def farthest(self, target: np.ndarray, scores: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """The largest ℓ for scores within `near` (n, K): as ℓ is convex, no value there is farther from it. A joint loss rises
-        with the scores of all classes but the target, and falls with the target's."""
-        if self._rest is not None:
-            return np.maximum(self.values(target, scores - near), self.values(target, scores + near))
-        moved, rows = scores + near, np.arange(len(target))
-        moved[rows, target] = scores[rows, target] - near[rows, target]
-        return self.values(target, moved)
-
-
-def loss_of(model: Any) -> LossOfClasses:
-    """The loss that training minimised; for one-vs-rest the hinge unless another is recorded. UsageError for an unknown loss."""
-    classes = model.scores_per_row
-    if model.strategy == ONE_VS_REST:
-        risk = PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, 1.0))
-        return LossOfClasses(classes, None, risk)
-    return LossOfClasses(classes, joint_loss(model.strategy)(classes), None)
-
-
-def risk_of(model: Model) -> PointwiseRisk:
-    """The loss that training minimised, with its labels and weights; the hinge for models that were not trained here.
-
-    Raises UsageError for a loss that is not a sum over single rows.
-    """
-    positive = model.labels[1] if model.labels else 1.0
-    return PointwiseRisk(row_loss(model.parameters.get("loss", "hinge"), model.parameters, positive), model.positive_weight)
+        """The largest ℓ for scores within `near`, shaped as they are: as ℓ is convex, no value there is farther from it. A joint
+        loss rises with the scores of all classes but the target, and falls with the target's."""
+        if self._joint:
+            moved, rows = scores + near, np.arange(len(target))
+            moved[rows, target] = scores[rows, target] - near[rows, target]
+            return self.values(target, moved)
+        if self._loss.loss.targets == "numbers":
+            near = near + 2.0 * np.spacing(self._loss.target_sizes(target))
+        return np.maximum(self.values(target, scores - near), self.values(target, scores + near))

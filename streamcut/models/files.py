@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from streamcut.models.model import Model
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 5  # earlier versions had a class, and before 4 a layout, for each kind of model
+FORMAT_VERSION = 6  # earlier versions have no `problem`
 _PIECE = 1 << 18  # numbers written at a time
 _FIRST_MEMBER = b"meta.json.npy"
 _HEAD = 64  # bytes of a file in which that name stands

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import expect_shape
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors, dense_bytes
 from streamcut.models.certificate import DualPoint, StopReason
-from streamcut.models.model import Model, expect_shape
-from streamcut.solver_table import SOLVER_TABLE
+from streamcut.models.model import Model
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -111,11 +111,6 @@ class KernelModel(Model):
         X = self.support
         return Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(self.n_support))
 
-    @property
-    def strategy(self) -> str:
-        """Several classes: sampled cuts train all as one problem, other solvers each against the rest."""
-        return SOLVER_TABLE[self.solver].strategy
-
     def _described(self) -> dict[str, Any]:
         return {"kernel": self.kernel.as_dict(), "facts": self.facts, **self.result()}
 
@@ -149,10 +144,8 @@ def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelMo
         max(models, key=lambda model: len(model.history)),
         support=sp.csr_array(support[first]),
         coefficients=coefficients,
-        labels=labels,
+        problem=replace(models[0].problem, labels=labels, rest=False, task="multiclass"),
         intercept=np.array([model.intercept for model in models], dtype=np.float64),
-        rest=False,
-        task="multiclass",
         reason=reasons[0] if reasons else models[0].stop_reason,
         certificates=(),
         point=None,

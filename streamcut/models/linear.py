@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
+from streamcut.foundation.fields import expect_shape
+from streamcut.loss_table import JOINT_LOSSES, LOG_ODDS
 from streamcut.models.certificate import Witness
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.link import Odds, OwnLink, Sigmoid, Softmax
-from streamcut.models.model import Model, expect_shape
-
-ONE_VS_REST = "one-vs-rest"
+from streamcut.models.model import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -22,21 +21,14 @@ class LinearModel(Model):
     """scores(x) = weightsᵀ x + intercept.
 
     weights    float64 (n_features,), or (n_features, K) for K classes
-    intercept  a number, or float64 (K,): weights of the bias feature × `bias`
-    bias       value of the constant feature that training added to every row, 0 = none; its weights are regularised, except for
-               one class, where the intercept is −ρ, and for a free intercept
-    strategy   of several classes: a name of JOINT_LOSSES, one problem for all; "one-vs-rest": one per class
+    intercept  a number, or float64 (K,): weights of the constant feature × its value `problem.bias`; of one class −ρ
     witnesses  proofs of the lower bounds of `certificates`, none when they were not kept: slopes as long as `trained_weights`
                flattened, or as one of its columns
-    l1         λ of the penalty ½‖w‖² + λ‖w‖₁ of training, or of λ‖w‖₁ alone
     """
 
     weights: np.ndarray
     intercept: Any
-    bias: float
-    strategy: str = ""
     witnesses: tuple[Witness, ...] = ()
-    l1: float = 0.0
 
     kind: ClassVar[str] = "linear"
 
@@ -60,67 +52,61 @@ class LinearModel(Model):
     @property
     def augmented_weights(self) -> np.ndarray:
         """float64 (d,) or (d, K); d + 1 with a bias feature, whose weights are last: the variables of training."""
-        if not self.bias:
+        if not self.problem.bias:
             return self.weights
-        return np.concatenate([self.weights, np.expand_dims(self.intercept / self.bias, 0)])
+        return np.concatenate([self.weights, np.expand_dims(self.intercept / self.problem.bias, 0)])
 
     @property
     def trained_weights(self) -> np.ndarray:
         """The regularised weights: without free intercepts, and without one-class's offset, which follows from the others; of
         sequences with `transitions`."""
-        return self.weights if self.task == "one-class" or self.free else self.augmented_weights
-
-    @property
-    def free(self) -> bool:
-        """Whether intercepts are unregularised."""
-        return self.parameters.get("intercept") == "free"
+        return self.weights if self.problem.free else self.augmented_weights
 
     def in_words(self) -> str:
         said = super().in_words()
-        if not self.l1:
+        if not (l1 := self.problem.l1):
             return said
         most, weights = self.parameters.get("l1_max"), self.weights
-        part = "" if most is None else f", {100.0 * self.l1 / most:.3g} % of λmax,"
-        return f"{said} With l1 = {self.l1:g}{part} {np.count_nonzero(weights):,} of {weights.size:,} weights are not 0."
+        part = "" if most is None else f", {100.0 * l1 / most:.3g} % of λmax,"
+        return f"{said} With l1 = {l1:g}{part} {np.count_nonzero(weights):,} of {weights.size:,} weights are not 0."
 
     @property
     def own_link(self) -> OwnLink | None:
-        if self.strategy in JOINT_LOSSES:
-            return Softmax() if JOINT_LOSSES[self.strategy].log_odds else None
-        loss = ROW_LOSSES.get(self.parameters.get("loss", ""))
-        if loss is None or not loss.log_odds:
+        if self.problem.loss not in LOG_ODDS:
             return None
-        return Sigmoid() if self.task == "binary" else Odds() if self.strategy == ONE_VS_REST else None
+        joint: OwnLink = Softmax() if self.problem.loss in JOINT_LOSSES else Odds()
+        return Sigmoid() if self.task == "binary" else joint
 
     def _scores(self, chunk: Chunk) -> np.ndarray:
         from streamcut.compiled import linear, multiclass
 
-        rows = chunk.indptr, chunk.indices, chunk.data
+        rows, bias = (chunk.indptr, chunk.indices, chunk.data), self.problem.bias
         if self.weights.ndim == 1:
             scores = np.empty(chunk.n_rows)
-            linear.scores(*rows, np.ascontiguousarray(self.augmented_weights), self.bias, scores)
+            linear.scores(*rows, np.ascontiguousarray(self.augmented_weights), bias, scores)
             return scores
         scores = np.empty((chunk.n_rows, self.scores_per_row))
         if self.transitions is not None:
             multiclass.scores(*rows, self.weights, 0.0, scores)
             return scores + self.intercept
-        multiclass.scores(*rows, np.ascontiguousarray(self.augmented_weights), self.bias, scores)
+        multiclass.scores(*rows, np.ascontiguousarray(self.augmented_weights), bias, scores)
         return scores
 
     def score_few(self, rows: list[Row]) -> np.ndarray | None:
         if self.map is not None or self.transitions is not None:
             return None
-        constant = self.bias * (self.intercept / self.bias) if self.bias else 0.0  # rounded as in _scores
+        bias = self.problem.bias
+        constant = bias * (self.intercept / bias) if bias else 0.0  # rounded as in _scores
         return row_scores(rows, self.weights, constant)
 
     def _described(self) -> dict[str, Any]:
-        several = {"classes": self.scores_per_row, "strategy": self.strategy} if self.scores_per_row > 1 else {}
+        several = {"classes": self.scores_per_row, "strategy": self.problem.strategy} if self.scores_per_row > 1 else {}
         return {
             "n_nonzero_weights": int(np.count_nonzero(self.weights)),
             "norm": float(np.sqrt(sum(float(np.vdot(w, w)) for w in (self.trained_weights, self.transitions) if w is not None))),
-            "free_intercept": self.free,
-            "bias": self.bias,
+            "free_intercept": self.problem.free,
+            "bias": self.problem.bias,
             **({"intercept": self.intercept} if self.weights.ndim == 1 else several),
-            "l1": self.l1,
-            "l1_only": bool(self.parameters.get("l1_only")),
+            "l1": self.problem.l1,
+            "l1_only": self.problem.l1_only,
         }

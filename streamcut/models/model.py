@@ -13,13 +13,14 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
-from streamcut.foundation.fields import by_name
+from streamcut.foundation.fields import by_name, expect_shape
 from streamcut.foundation.shown import Shown
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of_sum
 from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink
+from streamcut.problem import Problem
 
 if TYPE_CHECKING:
     from streamcut.kernels.feature_map import FeatureMap
@@ -31,16 +32,13 @@ BEGUN = "certified"  # the parameter that names the model from which certify fou
 class Model(Shown, ABC):
     """Scores rows, decides by its task, and records its training. A subclass is a way to score.
 
-    task             "binary", "multiclass", …; solver: the one that trained it
-    labels           as the user wrote them: (negative, positive), or all of several classes, increasing; None or none: it
-                     regresses or ranks
-    rest             two classes: the negative label stands for every label that is not the positive one
+    problem          what it minimises; solver: the one that trained it
     certificates     what is proved, of the problem or, one-vs-rest, of the problem of each class in the order of `labels`; none:
                      nothing is
     transitions      of sequences, rows of equal qid: float64 (K, K), [j, k] for labels[k] after labels[j]; scores of rows become
                      labels by the best path; None: each row by itself
     map              features of a kernel, which rows pass through before they are scored; None: their own features
-    history          one dict per iteration; parameters: arguments of the training (JSON types), with `data` if that is on disk
+    history          one dict per iteration; parameters: the record of the arguments (JSON types), with `data` if that is on disk
     fingerprint      of the training data (Manifest.fingerprint)
     resources        bytes of memory: budget, planned, peak (resident, of this training; beyond Linux, of the process so far), and
                      `plan`, the (what, bytes) it adds up from; also `readings`
@@ -48,12 +46,8 @@ class Model(Shown, ABC):
     recipe           how rows become the model's features; None: features are plain numbers
     """
 
-    task: str = "binary"
+    problem: Problem
     solver: str = ""
-    labels: tuple[float, ...] | None
-    C: float
-    positive_weight: float = 1.0
-    rest: bool = False
     certificates: tuple[Certificate, ...] = ()
     transitions: np.ndarray | None = None
     map: FeatureMap | None = None
@@ -73,6 +67,21 @@ class Model(Shown, ABC):
             raise ValueError(f"{self.scores_per_row} scores per row for {len(self.labels or ())} labels")
         if self.map is not None and self.map.n_features != self._width:
             raise ValueError(f"a model of {self._width} features does not fit a map to {self.map.n_features}")
+
+    @property
+    def task(self) -> str:
+        """Of its problem: "binary", "multiclass", …"""
+        return self.problem.task
+
+    @property
+    def labels(self) -> tuple[float, ...] | None:
+        """Of its problem, as the user wrote them: (negative, positive), or all classes, increasing; None or none: it has none."""
+        return self.problem.labels
+
+    @property
+    def C(self) -> float:  # noqa: N802
+        """Of its problem."""
+        return self.problem.C
 
     @property
     @abstractmethod
@@ -173,9 +182,7 @@ class Model(Shown, ABC):
             **self._described(),
             **mapped,
             "labels": None if self.labels is None else list(self.labels),
-            "C": self.C,
-            "positive_weight": self.positive_weight,
-            "rest": self.rest,
+            **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
             "certificate": self.result(),
         }
 
@@ -262,7 +269,7 @@ class Model(Shown, ABC):
         if self.transitions is not None:
             return self._of_best_paths(scores, np.array([0, len(scores)]) if starts is None else starts)
         if self.task == "regression":
-            return row_loss(self.parameters["loss"], self.parameters).prediction(scores)
+            return row_loss(self.problem.loss, dict(self.problem.options)).prediction(scores)
         if not self.labels:
             return scores
         if scores.ndim == 2:
@@ -296,7 +303,7 @@ class Model(Shown, ABC):
             raise UsageError(f"a model of task {self.task} has no labels to compare with")
         negative, positive = self.labels
         matches = y == positive
-        if not self.rest:
+        if not self.problem.rest:
             self._refuse(~matches & (y != negative), y, first_row, f"{negative:g} and {positive:g}")
         return matches
 
@@ -391,9 +398,3 @@ class Model(Shown, ABC):
         import streamcut
 
         return streamcut.explain(self, X, **options)
-
-
-def expect_shape(name: str, array: Any, *shape: int) -> None:
-    """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
-    if np.shape(array) != shape:
-        raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")

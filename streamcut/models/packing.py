@@ -30,6 +30,7 @@ _MODULES = {
     "NystroemMap": "kernels.nystroem",
     "FourierMap": "kernels.fourier",
     "Chunk": "foundation.chunk",
+    "Problem": "problem",
 }
 _ROWS = ("data", "indices", "indptr")
 

@@ -139,7 +139,7 @@ class SampledJob:
             runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
             seed=options.seed, keep_scores=self.options.record.margins, weighted=self.weighted,
         )  # fmt: skip
-        algorithm = options.record.algorithm(options.problem)
+        algorithm = options.record.algorithm(options.kind)
         solution = algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol)
         support, coefficients = oracle.answer(solution.bundle, solution.mixture)
         proof = None
@@ -177,11 +177,10 @@ class SampledJob:
             support=sp.csr_array((data, rows.indices, rows.indptr), shape=shape),
             coefficients=np.ascontiguousarray(coefficients[:, 0]) if two else coefficients,
             kernel=kernel,
-            labels=self.labels,
-            C=float(self.options.C),
+            problem=self.options.problem(
+                task="sequence" if self.task.groups else "binary" if two else "multiclass", labels=self.labels, rest=self.rest
+            ),
             intercept=float(support.constant[0]) if two else support.constant,
-            rest=self.rest,
-            positive_weight=float(self.options.positive_weight),
             reason=solution.reason if certificate is None else certificate.stop_reason,
             certificates=() if certificate is None else (certificate,),
             point=point,
@@ -196,7 +195,6 @@ class SampledJob:
                 "kernel_evaluations_of_proof": scored,
             },
             transitions=support.dense.reshape(self.task.columns, -1) if self.task.groups else None,
-            task="sequence" if self.task.groups else "binary" if two else "multiclass",
             solver=self.options.chosen_solver,
             history=[by_name(iteration) for iteration in solution.history],
             parameters={**self.options.as_dict(), "gamma": kernel.gamma, "samples": self.samples, "max_cuts": self.max_cuts},

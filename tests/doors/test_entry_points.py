@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import distributed
 import numpy as np
 
@@ -22,3 +24,7 @@ def test_a_cluster_whose_processes_end_while_they_start_is_lost_and_no_script_is
     assert code == 11
     assert "Nanny failed to start" in err
     assert "__main__" not in err
+
+
+def test_importing_the_main_module_runs_nothing():
+    importlib.reload(importlib.import_module("streamcut.__main__"))

@@ -5,52 +5,77 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import kit.shared.process_faults
+import numpy as np
 import pytest
-from kit.shared.process_faults import STREAMCUT, TRAIN, shell
 
+import streamcut
 from streamcut import load_model
-
-made = kit.shared.process_faults.made
-folder = kit.shared.process_faults.folder
-
 
 pytestmark = pytest.mark.process
 
 
-# --- 36: few descriptors ---
+STREAMCUT = f"{shlex.quote(sys.executable)} -c 'from streamcut.cli import main; main()'"
+TRAIN = "train rows.zarr -o new.npz --solver ocas --max-passes 2"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    rng = np.random.default_rng(0)
+    drawn = zip(rng.choice([-1, 1], 200), rng.random(200), rng.integers(2, 9, 200), strict=True)
+    rows = [f"{y} 1:{y * x:.3f} {k}:1\n" for y, x, k in drawn]
+    (folder / "rows.svm").write_text("".join(rows))
+    streamcut.convert(folder / "rows.svm", folder / "rows.zarr", shard_nnz=100)
+    streamcut.save_model(streamcut.train(str(folder / "rows.zarr"), solver="ocas", max_passes=2), folder / "m.npz")
+    return folder
+
+
+@pytest.fixture
+def folder(made, tmp_path) -> Path:
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def shell(folder: Path, line: str) -> subprocess.CompletedProcess:
+    """`line` in a shell, where {} is streamcut."""
+    return subprocess.run(["bash", "-c", line.replace("{}", STREAMCUT)], cwd=folder, capture_output=True, text=True, timeout=120)
+
+
+# --- few descriptors ---
 
 
 @pytest.mark.parametrize("line", [TRAIN, "convert rows.svm new.zarr --shard-nnz 20", "predict m.npz rows.zarr"])
-def test_36_few_descriptors(folder, line):
+def test_few_descriptors_are_enough_or_named(folder, line):
     found = shell(folder, f"ulimit -n 16; {{}} {line}")
     assert (found.returncode, "Traceback" in found.stderr) == (0, False), found.stderr
 
 
-# --- 41: limits of memory from the start ---
+# --- limits of memory from the start ---
 
 
 @pytest.mark.parametrize(("option", "kilobytes"), [("d", 20_000), ("d", 120_000), ("v", 100_000), ("v", 300_000)])
-def test_41_too_little_memory_from_the_start(folder, option, kilobytes):
+def test_too_little_memory_from_the_start(folder, option, kilobytes):
     """Libraries would abort, or spin."""
     found = shell(folder, f"ulimit -{option} {kilobytes}; {{}} {TRAIN}")
     assert found.returncode == 7, found.stderr
     assert re.fullmatch(rf"streamcut: `ulimit -{option}` allows this process .* \(in kB: \d+\) or more\n", found.stderr)
 
 
-def test_41_what_it_names_is_enough_to_start(folder):
+def test_what_it_names_is_enough_to_start(folder):
     least = re.search(r"in kB: (\d+)", shell(folder, "ulimit -d 20000; {} info rows.zarr").stderr)[1]
     assert shell(folder, f"ulimit -d {least}; {{}} info rows.zarr").returncode == 0
     found = shell(folder, f"ulimit -d {least}; {{}} {TRAIN}")
     assert (found.returncode in (0, 7), "Traceback" in found.stderr) == (True, False), found.stderr
 
 
-# --- 47: the terminal goes ---
+# --- the terminal goes ---
 
 
 def training(folder: Path, prefix: str = "") -> subprocess.Popen:
@@ -70,7 +95,7 @@ def training(folder: Path, prefix: str = "") -> subprocess.Popen:
     return process
 
 
-def test_47_hang_up_ends_training_in_good_order(folder):
+def test_hang_up_ends_training_in_good_order(folder):
     with training(folder) as process:
         process.send_signal(signal.SIGHUP)
         _, err = process.communicate(timeout=60)
@@ -79,7 +104,7 @@ def test_47_hang_up_ends_training_in_good_order(folder):
     assert any(name.endswith(".npz") or "checkpoint" in name for name in os.listdir(folder / "run"))
 
 
-def test_47_nohup_is_respected(folder):
+def test_nohup_is_respected(folder):
     with training(folder, "nohup") as process:
         process.send_signal(signal.SIGHUP)
         process.stdout.readline()
@@ -91,7 +116,7 @@ def test_47_nohup_is_respected(folder):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("late", ["at exit", "in the end"])
-def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
+def test_a_signal_after_the_work_is_done_changes_nothing(number, late):
     """While the interpreter takes itself down it has no handlers of ours any more."""
     kill = f"os.kill(os.getpid(), {int(number)})"
     how = {
@@ -106,7 +131,7 @@ def test_47_a_signal_after_the_work_is_done_changes_nothing(number, late):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("where", ["a callback from C", "a destructor"])
-def test_47_a_signal_that_python_drops_comes_again(number, where):
+def test_a_signal_that_python_drops_comes_again(number, where):
     """Where no exception can be raised; it ends what comes after."""
     kill = f"os.kill(os.getpid(), {int(number)})"
     how = {
@@ -123,3 +148,30 @@ def test_47_a_signal_that_python_drops_comes_again(number, where):
     )
     said = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}[number]
     assert (done.returncode, done.stderr) == (128 + number, f"streamcut: {said}\n")
+
+
+# --- pipes nobody reads, full streams ---
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "creates"),
+    [
+        ("set -o pipefail; {} predict m.npz rows.svm | true", 141, None),
+        (f"{{}} {TRAIN} 2>/dev/full", 0, "new.npz"),
+    ],
+)
+def test_closed_and_full_streams(folder, line, code, creates):
+    before = {path.name for path in folder.iterdir()}
+    found = shell(folder, line)
+    assert (found.returncode, "Traceback" in found.stderr) == (code, False), found.stderr
+    assert {path.name for path in folder.iterdir()} - before == ({creates} if creates else set())
+    if creates == "new.npz":
+        load_model(folder / creates)
+    if code == 141:
+        assert found.stderr == "" or found.stderr.startswith("compiling kernels (first use")
+
+
+def test_what_else_python_drops_is_shown_as_ever():
+    script = "from streamcut.cli import signals\nsignals.install()\nclass Late:\n    def __del__(self): 1 / 0\nLate()"
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, timeout=40)
+    assert "ZeroDivisionError" in done.stderr

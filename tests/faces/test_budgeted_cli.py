@@ -45,14 +45,6 @@ def test_several_classes_with_validation(run, stores, tmp_path):
     assert epochs[-1]["validation"] > 0.85
 
 
-def test_info_of_a_model_without_a_certificate(run, stores, tmp_path):
-    assert run("train", stores[0], "--output", tmp_path / "m.npz", *RBF)[0] == 0
-    code, out, _ = run("info", tmp_path / "m.npz")
-    assert code == 0
-    assert "rbf, gamma 0.5" in out
-    assert "{" not in out
-
-
 def test_a_warm_start_from_another_kernel_is_refused(run, stores, tmp_path):
     assert run("train", stores[0], "--output", tmp_path / "m.npz", *RBF)[0] == 0
     other = ("--warm-start", tmp_path / "m.npz", "--output", tmp_path / "n.npz", "--kernel", "rbf", "--gamma", 1)

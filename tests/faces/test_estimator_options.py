@@ -19,14 +19,6 @@ def rows(n: int = 200, d: int = 6):
     return X, (X @ np.arange(d) > 0).astype(int)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_options_are_passed_on():
-    X, y = rows()
-    assert LinearSVM(solver="ocas", cut="exact", target=1e9).fit(X, y).model_.stop_reason == "target"
-    assert LinearSVM(lanes=2, row_cache="0", sweeps=0).fit(X, y).model_.parameters["lanes"] == 2
-    assert KernelSVM(solver="sbp", nu=0.1).fit(X, y).model_.parameters["nu"] == 0.1
-
-
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory):
     """Paths of two stores: the rows, and the same with twice the features."""
@@ -103,13 +95,6 @@ def test_labels_that_are_numbers_are_those_of_stores(stores):
     for call in (named.score, named.evaluate, named.calibrate):
         with pytest.raises(UsageError, match=r"labels of stores are numbers, but the classes are \['no', 'yes'\]"):
             call(stores[0])
-
-
-def test_indices_of_64_bits():
-    X, y = rows()
-    wide = sp.csr_array(X)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    np.testing.assert_array_equal(LinearSVM().fit(wide, y).predict(wide), LinearSVM().fit(X, y).predict(X))
 
 
 def test_kernel_machines_of_several_classes_are_one_problem_each():

@@ -14,8 +14,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-import streamcut
-from streamcut import convert, load_model, save_model, train
+from streamcut import convert, load_model, save_model
 from streamcut import open as open_store
 from streamcut.errors import UsageError
 from streamcut.sklearn import (
@@ -60,7 +59,6 @@ def _checks():
             yield pytest.param(bound, check, title, id=f"{name}-{number}-{title}")
 
 
-@pytest.mark.thirds
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize(("estimator", "check", "title"), list(_checks()))
 def test_scikit_learns_checks(estimator, check, title):
@@ -117,18 +115,6 @@ def test_a_store_gives_the_same_bits_as_its_arrays(estimator, tmp_path):
     np.testing.assert_array_equal(clone(estimator).fit(X.toarray(), y).predict(X.toarray()), by_array.predict(X))
 
 
-@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
-def test_several_classes_from_a_store(strategy, tmp_path):
-    X, y = rows(4)
-    store = stored(tmp_path, X, y)
-    by_array, by_store = LinearSVM(strategy=strategy).fit(X, y), LinearSVM(strategy=strategy).fit(store)
-    np.testing.assert_array_equal(by_array.coef_, by_store.coef_)
-    assert by_array.coef_.shape == (4, 12)
-    assert by_array.intercept_.shape == (4,)
-    np.testing.assert_allclose(X @ by_array.coef_.T + by_array.intercept_, by_array.decision_function(X), atol=1e-12)
-    assert by_store.score(store) == by_array.score(X, y) > 0.8
-
-
 def test_what_fit_leaves_behind(tmp_path):
     X, y = rows()
     svm = LinearSVM(C=0.5).fit(X, np.array(["no", "yes"])[y])
@@ -151,30 +137,6 @@ def test_a_tight_tolerance_not_reached_warns():
     with pytest.warns(ConvergenceWarning, match="max_passes"):
         svm = LinearSVM(max_passes=2).fit(X, y)
     assert not svm.converged_
-
-
-def test_smo_has_a_certificate_and_its_parts_are_the_scores():
-    X, y = rows()
-    svm = KernelSVM(gamma=0.2, C=2.0).fit(X, y)
-    assert svm.lower_bound_ <= svm.primal_objective_
-    squares = (svm.support_vectors_.power(2).sum(axis=1))[None, :] + np.asarray(X.power(2).sum(axis=1))[:, None]
-    kernel = np.exp(-svm.gamma_ * (squares - 2 * (X @ svm.support_vectors_.T).toarray()))
-    np.testing.assert_allclose(kernel @ svm.dual_coef_[0] + svm.intercept_[0], svm.decision_function(X), atol=1e-9)
-
-
-def test_several_classes_with_kernels():
-    X, y = rows(3)
-    for svm in (StreamcutClassifier(kernel="rbf", gamma=0.1, budget=60), KernelSVM(gamma=0.1, solver="sampled-linear", C=10.0)):
-        fitted = svm.fit(X, np.array(["a", "b", "c"])[y])
-        assert fitted.decision_function(X).shape == (400, 3)
-        assert fitted.score(X, np.array(["a", "b", "c"])[y]) > 0.75
-    assert KernelSVM(gamma=0.1).fit(X, y).score(X, y) > 0.9
-
-
-def test_weights_that_a_solver_does_not_know_are_refused():
-    X, y = rows()
-    with pytest.raises(UsageError, match="weights"):
-        KernelSVM(solver="sbp").fit(X, y, np.ones(400))
 
 
 def test_rankings_of_queries(tmp_path):
@@ -238,18 +200,6 @@ def test_text_in_a_pipeline():
     assert fitted.predict(["sun", "snow"]).tolist() == ["warm", "cold"]
 
 
-def test_class_weights_are_those_of_rows():
-    X, y = rows()
-    weighted = LinearSVM(class_weight={0: 1.0, 1: 3.0}).fit(X, y)
-    by_row = LinearSVM().fit(X, y, np.where(y == 1, 3.0, 1.0))
-    np.testing.assert_array_equal(weighted.coef_, by_row.coef_)
-    assert train(streamcut.rows(X, y), positive_weight=3.0, tol=1e-6, tol_relative=None).certificate.primal == pytest.approx(
-        by_row.primal_objective_, rel=1e-2
-    )
-    with pytest.raises(UsageError, match="class_weight"):
-        LinearSVM(class_weight="balanced").fit(streamcut.rows(X, y))
-
-
 def test_labels_of_any_kind():
     X, y = rows()
     for labels in (np.array([False, True]), np.array([7, -2])):
@@ -258,18 +208,6 @@ def test_labels_of_any_kind():
         assert set(fitted.predict(X)) <= set(labels.tolist())
     with pytest.raises(ValueError, match="continuous"):
         LinearSVM().fit(X, np.linspace(0, 1, 400))
-
-
-@pytest.mark.parametrize("loss", ["epsilon-insensitive", "squared-epsilon-insensitive"])
-def test_linear_svr_is_scikit_learns(loss):
-    from sklearn.svm import LinearSVR as Theirs
-
-    X, _ = rows()
-    y = X @ np.arange(12.0) + np.random.default_rng(2).standard_normal(400)
-    ours = LinearSVR(epsilon=0.2, loss=loss, C=0.5, tol=1e-7, tol_relative=None).fit(X, y)
-    theirs = Theirs(epsilon=0.2, loss=loss.replace("-", "_"), C=0.5, tol=1e-10, max_iter=1_000_000, dual=True).fit(X, y)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=0.02)
-    np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=0.05)
 
 
 def test_regressions_by_other_losses(tmp_path):

@@ -10,11 +10,31 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from kit.shared.fit import ROWS, table
 
 import streamcut
 from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
+
+ROWS = 1200
+
+
+def table(seed=0):
+    r = np.random.default_rng(seed)
+    words = [f"{c}word" for c in "abcdefgh"]
+    frame = pd.DataFrame({
+        "row": np.arange(ROWS),
+        "year": 2000.0 + r.integers(0, 5, ROWS),
+        "flag": r.random(ROWS) < 0.5,
+        "city": r.choice(["New York", "Rome"], ROWS),
+        "note": [" ".join(r.choice(words, 6)) for _ in range(ROWS)],
+        "same": 3,
+        "user": r.integers(0, 60, ROWS),
+        "day": pd.date_range("2024-01-01", periods=ROWS, freq="h").astype(str),
+    })  # fmt: skip
+    frame.loc[::7, "year"] = np.nan
+    odds = 2.0 * frame.flag - 1.0 + frame.note.str.contains("aword") + (frame.year.fillna(2002) - 2002)
+    frame["y"] = np.where(r.random(ROWS) < 1 / (1 + np.exp(-odds)), "yes", "no")
+    return frame
 
 
 def run_main(*arguments):
@@ -73,17 +93,6 @@ def test_python_names_arguments_and_the_command_line_options(tmp_path):
         streamcut.convert(table(), tmp_path / "u.zarr", label="y", labels="y")
 
 
-def test_the_index_of_a_frame_is_no_column(tmp_path):
-    frame = table()[["flag", "city", "y"]].sample(frac=0.7, random_state=0)
-    frame.to_parquet(tmp_path / "rows.parquet")
-    for data in (frame, tmp_path / "rows.parquet"):
-        result = streamcut.fit(data, "y", C=1.0)
-        told = any("'__index_level_0__': the index of a pandas frame; left out" in each for each in result.remarks)
-        assert told == (data is not frame)  # where it is no column
-        assert not [each.name for each in result.largest if each.name.startswith("__index")]
-    assert streamcut.train(frame, label="y").recipe == streamcut.train(frame.reset_index(drop=True), label="y").recipe
-
-
 def test_rows_come_as_they_are(found, tmp_path):
     frame = table()
     expected = found.predict_proba(frame)
@@ -93,21 +102,6 @@ def test_rows_come_as_they_are(found, tmp_path):
     streamcut.save_model(found.model, tmp_path / "m.npz")
     frame.to_csv(tmp_path / "rows.csv", index=False)
     np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", answer="probabilities"), expected)
-
-
-def test_texts_have_the_tf_idf_of_scikit_learn(tmp_path):
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    frame = table()[["note", "y"]]
-    streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="note", text_weights="tfidf")
-    data = streamcut.open(tmp_path / "a.zarr")
-    chunk = data.read(0)
-    vectors = TfidfVectorizer(sublinear_tf=True).fit(frame.note)
-    theirs = vectors.transform(frame.note).toarray()
-    ours = np.zeros_like(theirs)
-    places = [vectors.vocabulary_[name] for name in data.recipe.names]
-    ours[np.repeat(np.arange(ROWS), np.diff(chunk.indptr)), np.array(places)[chunk.indices]] = chunk.data
-    np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
 def test_groups_and_times_decide_which_rows_are_held_out():
@@ -180,3 +174,25 @@ def test_the_command_says_it_and_replaces_nothing(tmp_path):
     assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
     with pytest.raises(NotFoundError):
         run("fit", tmp_path / "none.csv", "--label", "y", "-o", tmp_path / "n.npz")
+
+
+def test_standardised_numbers_have_mean_0_and_deviation_1_and_missing_ones_are_the_mean(tmp_path):
+    streamcut.convert(table(), tmp_path / "a.zarr", labels="y", numeric="year,row", standardise=True, drop="*")
+    data = streamcut.open(tmp_path / "a.zarr")
+    chunk = data.read(0)
+    names = np.array(data.recipe.names)[chunk.indices]
+    values = chunk.data[names == "year"]
+    known = table().year.notna().sum()
+    assert abs(values.sum() / known) < 1e-3
+    assert np.square(values).sum() / known == pytest.approx(1.0, abs=1e-3)
+    year = next(column for column in data.recipe.table.columns if column.name == "year")
+    assert year.in_words() == "numeric, standardised"
+
+
+def test_memory_and_threads_change_no_recipe(tmp_path):
+    recipes = set()
+    for name, more in {"a": {}, "b": {"threads": 1, "memory": "4GB", "shard_nnz": 500}}.items():
+        given = {"standardise": True, "text": "note", "text_weights": "tfidf", "id": "row"}
+        streamcut.convert(table(), tmp_path / f"{name}.zarr", labels="y", **given, **more)
+        recipes.add(streamcut.open(tmp_path / f"{name}.zarr").recipe.to_json())
+    assert len(recipes) == 1

@@ -1,4 +1,4 @@
-"""Options as NumPy gives them, options that would have no effect, and rows of weight 0, which are rows that are not there."""
+"""Options that follow from others, and rows of weight 0, which are rows that are not there."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ from kit.shared.options_and_weights import X, Y, with_hidden
 
 import streamcut
 from streamcut import calibrate
-from streamcut.sklearn import LinearSVM
-
-
-def test_row_73_every_door_takes_them(tmp_path):
-    expected = streamcut.train((X, Y), C=2.0, max_passes=30)
-    for kind in (np.float64, np.array):
-        found = streamcut.train((X, Y), C=kind(2.0), max_passes=np.int64(30))
-        assert np.array_equal(found.weights, expected.weights)
-        assert LinearSVM(C=kind(2.0), max_passes=np.int32(30), workers=np.int64(2)).fit(X, Y).converged_
-    seeds = [LinearSVM(seed=seed, sweeps=3, max_passes=3).fit(X, Y).coef_ for seed in (7, np.int64(7), np.array(7))]
-    assert np.array_equal(seeds[0], seeds[1])
-    assert np.array_equal(seeds[0], seeds[2])
-    data = streamcut.rows(X, Y)
-    assert len(streamcut.cross_validate(data, folds=np.array(3), seed=np.int64(1), C=np.float64(1)).table) == 3
-    assert len(streamcut.tune(data, {"C": np.logspace(-1, 1, 3)}, folds=np.int64(2)).cells) == 3
 
 
 def test_kernel_poly_alone_trains():
@@ -32,7 +17,7 @@ def test_kernel_poly_alone_trains():
     assert streamcut.train((X, Y), kernel="rbf", budget=20).parameters["maintenance"] == "merge"
 
 
-def test_row_74_a_target_may_weigh_nothing():
+def test_a_target_may_weigh_nothing():
     Z, _, weight, counts = with_hidden(1.0)
     y = np.where(counts, 3.0, -7.25)
     y[counts] += X[:, 0]
@@ -44,7 +29,7 @@ def test_row_74_a_target_may_weigh_nothing():
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_row_74_calibration_counts_weights(classes):
+def test_calibration_counts_weights(classes):
     Z, y, weight, counts = with_hidden(1e3)
     if classes == 3:
         y[counts] = np.digitize(X[:, 0], [-0.5, 0.5])

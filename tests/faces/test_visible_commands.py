@@ -1,4 +1,4 @@
-"""Every command, told to work on hostile names, labels and features, steers no terminal and writes no markup (BAD_INPUT 60)."""
+"""Every command, told to work on hostile names, labels and features, steers no terminal and writes no markup."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def fill(folder):
     (folder / TEXT).write_text("1 1:0.5 3:1\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n")
 
 
-def test_60_every_command(run, tmp_path, monkeypatch):
+def test_every_command_escapes_what_it_shows(run, tmp_path, monkeypatch):
     """Its output is printable, one message is one line, and whatever goes wrong has a sentence."""
     folder = tmp_path
     fill(folder)
@@ -124,7 +124,7 @@ def folder(tmp_path_factory):
     ],
     ids=lambda line: line[0],
 )
-def test_60_columns_that_are_passed_on_are_escaped_on_terminals_only(folder, line):
+def test_columns_that_are_passed_on_are_escaped_on_terminals_only(folder, line):
     command = [sys.executable, "-P", "-m", "streamcut", *line]
     if line[0] == "predict":
         assert WORDS[0].encode() in subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
@@ -134,7 +134,7 @@ def test_60_columns_that_are_passed_on_are_escaped_on_terminals_only(folder, lin
     assert not [code for code in (b"\x1b[31m", b"\x1b]0;", "\u202e".encode()) if code in shown], shown
 
 
-def test_60_what_python_shows(folder, monkeypatch):
+def test_what_python_shows(folder, monkeypatch):
     monkeypatch.chdir(folder)
     model = streamcut.train(TABLE, label="label", task="multiclass", max_passes=3)
     found = streamcut.cross_validate(STORE, folds=2, task="multiclass", max_passes=3)
@@ -146,7 +146,7 @@ def test_60_what_python_shows(folder, monkeypatch):
         assert "<script" not in page
 
 
-def test_60_a_terminal_gets_no_escapes(tmp_path):
+def test_a_terminal_gets_no_escapes(tmp_path):
     """Of ours there may be some on a live line, of others none."""
     name = f"{NAMES['escape']}.svm"
     (tmp_path / name).write_text("1 1:0.5 3:1\n-1 2:1\n")

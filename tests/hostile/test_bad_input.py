@@ -31,20 +31,20 @@ model = kit.bad_input.model
 pytestmark = pytest.mark.smoke
 
 
-def test_28_numbers_are_those_of_python(folder):
+def test_numbers_are_those_of_python(folder):
     words = [".5", "5.", "+.5E-3", "1" + LONG.decode()]
     (folder / "in.svm").write_text("1 " + " ".join(f"{k + 1}:{word}" for k, word in enumerate(words)) + "\n")
     streamcut.convert("in.svm", "out.zarr", dtype="float64")
     assert streamcut.open("out.zarr").read(0).data.tolist() == [float(word) for word in words]
 
 
-def test_31_weights_beyond_the_memory(run, folder):
+def test_weights_beyond_the_memory(run, folder):
     (folder / "in.svm").write_bytes(b"1 2147483647:1\n-1 1:1\n")
     streamcut.convert("in.svm", "out.zarr")
     refused(run, "train out.zarr -o m.npz --memory 1GB", MEMORY, "needs at least [0-9.]+ ?[GM]B")
 
 
-def test_38_compression_is_told_by_content(folder):
+def test_compression_is_told_by_content(folder):
     for name, compress in {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}.items():
         (folder / f"{name}.svm").write_bytes(compress(GOOD))
         streamcut.convert(f"{name}.svm", f"{name}.zarr")
@@ -54,13 +54,13 @@ def test_38_compression_is_told_by_content(folder):
 
 
 @pytest.mark.parametrize("text", [b"1 1:1\n", b"1 1:1\n1 2:1\n", b"1 1:1\n2 1:1\n3 1:1\n"], ids=["one row", "one class", "three"])
-def test_40_classes_are_a_matter_of_training(run, folder, text):
+def test_classes_are_a_matter_of_training(run, folder, text):
     (folder / "in.svm").write_bytes(text)
     assert run("convert", "in.svm", "out.zarr")[0] == OK
     refused(run, "train out.zarr -o m.npz --task binary", BAD, "label")
 
 
-def test_42_places(run, folder, monkeypatch):
+def test_folders_globs_pipes_and_what_may_not_be_read(run, folder, monkeypatch):
     (folder / "d" / "e").mkdir(parents=True)
     (folder / "d" / "a.svm").write_bytes(GOOD)
     (folder / "d" / "e" / "b.svm").write_bytes(GOOD)
@@ -104,7 +104,7 @@ def test_a_cost_that_float64_cannot_square(run, store):
 
 
 @pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
-def test_44_features_that_the_model_lacks(run, folder, model, data):
+def test_features_that_the_model_lacks(run, folder, model, data):
     (folder / "wide.svm").write_bytes(b"1 1:1\n-1 2:1 4:1 9:1\n")
     streamcut.convert("wide.svm", "wide.zarr")
     for command in ("predict", "evaluate"):
@@ -117,7 +117,7 @@ def test_44_features_that_the_model_lacks(run, folder, model, data):
         assert run(command, "m.npz", data, "--ignore-extra-features")[0] == OK
 
 
-def test_47_paths_that_are_no_store(run, folder, store):
+def test_paths_that_are_no_store(run, folder, store):
     import h5py
     import zarr
 
@@ -134,7 +134,7 @@ def test_47_paths_that_are_no_store(run, folder, store):
     "options",
     ["--C nan", "--C 0", "--C -1", "--max-passes 0", "--tol -1", "--tol nan", "--workers 0", "--memory 100", "--max-time 5"],
 )
-def test_49_options_out_of_range(run, store, options):
+def test_options_out_of_range(run, store, options):
     refused(run, f"train good.zarr -o m.npz {options}", USAGE, options.split()[0].strip("-").replace("-", "[-_]"))
 
 
@@ -145,11 +145,11 @@ def test_49_options_out_of_range(run, store, options):
         "--set multilabel=nan", "--label-map a=nan", "--index-base auto", "--label x",
     ],
 )  # fmt: skip
-def test_49_options_of_convert(run, store, options):
+def test_options_of_convert(run, store, options):
     refused(run, f"convert good.svm out.zarr {options}", USAGE, options.split()[0] if "auto" not in options else "--n-features")
 
 
-def test_50_outputs(run, folder, store, model):
+def test_outputs_that_exist_or_cannot_be(run, folder, store, model):
     (folder / "d").mkdir()
     (folder / "d" / "a.svm").write_bytes(GOOD)
     refused(run, "convert good.svm good.zarr", USAGE, "exists")
@@ -162,7 +162,7 @@ def test_50_outputs(run, folder, store, model):
         refused(run, f"{command} good.zarr/x", USAGE, "lies in the store")
 
 
-def test_50_places_that_cannot_be_written(run, folder, store, model, monkeypatch):
+def test_places_that_cannot_be_written(run, folder, store, model, monkeypatch):
     """Told before any work is done: a model must not be lost after hours of training."""
     long = "x" * 300
     outputs = ("train good.zarr -o", "predict m.npz good.zarr -o", "export m.npz", "convert good.svm")
@@ -178,7 +178,7 @@ def test_50_places_that_cannot_be_written(run, folder, store, model, monkeypatch
 
 @pytest.mark.parametrize("what", ["pickle", "truncated", "flipped", "store", "empty", "text"])
 @pytest.mark.parametrize("command", ["predict {} good.svm", "evaluate {} good.svm", "verify {} good.zarr", "export {} x.txt"])
-def test_51_models(run, folder, model, what, command):
+def test_files_that_are_no_whole_model(run, folder, model, what, command):
     import pickle
 
     whole = model.read_bytes()
@@ -195,7 +195,7 @@ def test_51_models(run, folder, model, what, command):
     refused(run, command.format("good.zarr" if what == "store" else "bad.npz"), code, "model|directory")
 
 
-def test_52_resume_with_something_else(run, folder, store):
+def test_resume_with_something_else(run, folder, store):
     options = ["train", "good.zarr", "--output", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
     assert run(*options, "--max-passes", "2", "--checkpoint-every", "0s")[0] == OK
     code, _, err = run(*options, "--max-passes", "9", "--resume", "--C", "7", "--force")

@@ -23,26 +23,26 @@ store = kit.bad_input.store
 model = kit.bad_input.model
 
 
-# --- 53: old Mac line ends ---
+# --- old Mac line ends ---
 
 
 @pytest.mark.parametrize("rows", [3, 1_500_000])
 @pytest.mark.parametrize("command", ["convert in.svm out.zarr", "predict {model} in.svm"])
-def test_53_carriage_returns_alone(run, folder, model, rows, command):
+def test_carriage_returns_alone(run, folder, model, rows, command):
     (folder / "in.svm").write_bytes(b"1 1:1\r" * rows)
     refused(run, command.format(model=model), BAD, r"in.svm:1.*old Mac line ends.*tr ")
 
 
-def test_53_one_at_the_end_of_a_windows_file_is_cut_off(run, folder):
+def test_one_at_the_end_of_a_windows_file_is_cut_off(run, folder):
     (folder / "in.svm").write_bytes(b"1 1:1\r\n-1 2:1\r")
     code, _, err = run("convert", "in.svm", "out.zarr")
     assert (code, "no final newline: 1" in err) == (OK, True), err
 
 
-# --- 54: indices beyond int32 ---
+# --- indices beyond int32 ---
 
 
-def test_54_wide_indices(run, folder):
+def test_wide_indices(run, folder):
     for index in (2**31, 2**40, 2**63 - 1):
         (folder / "in.svm").write_text(f"1 1:1\n-1 {index}:1\n")
         refused(run, "convert in.svm out.zarr", BAD, r"in.svm:2:4: feature index too large: .*--set wide-index=yes")
@@ -55,7 +55,7 @@ def test_54_wide_indices(run, folder):
     assert run("convert", "in.svm", "out.zarr", "--n-features", str(2**34))[0] == OK
 
 
-# --- 55: damaged compression ---
+# --- damaged compression ---
 
 PACKED = {
     "gz": lambda text: gzip.compress(text, mtime=0),
@@ -66,7 +66,7 @@ PACKED = {
 
 
 @pytest.mark.parametrize("kind", PACKED)
-def test_55_damaged_compression(run, folder, model, kind):
+def test_damaged_compression(run, folder, model, kind):
     lines = [f"{1 - 2 * (k % 2)} 1:{x:.6f} 3:1\n" for k, x in enumerate(np.random.default_rng(0).random(4000))]
     whole = PACKED[kind]("".join(lines).encode())
     middle = len(whole) // 2
@@ -85,10 +85,10 @@ def test_55_damaged_compression(run, folder, model, kind):
                 assert int(re.search(r" byte ([\d,]+)", err)[1].replace(",", "")) == len(content)
 
 
-# --- 56: long lines ---
+# --- long lines ---
 
 
-def test_56_a_line_longer_than_any_row(run, folder, model):
+def test_a_line_longer_than_any_row(run, folder, model):
     with open("in.svm", "wb") as file:
         file.write(b"1 1:1\n1 2:")
         file.truncate(1 << 30)  # of zeros, which take no room on the disk
@@ -96,7 +96,7 @@ def test_56_a_line_longer_than_any_row(run, folder, model):
     refused(run, "convert in.svm out.zarr --set max-line-bytes=10MB", BAD, r"in.svm:2: the line is longer than 10,000,000 bytes")
 
 
-def test_56_a_legal_row_beyond_the_memory_is_read_with_more(folder, model):
+def test_a_legal_row_beyond_the_memory_is_read_with_more(folder, model):
     """In a process of its own, whose memory is not that of these tests."""
     count = 200_000
     (folder / "in.svm").write_text("1 " + " ".join(f"{k}:{k % 9}.25" for k in range(1, count)) + "\n-1 1:1\n")
@@ -115,11 +115,11 @@ def test_56_a_legal_row_beyond_the_memory_is_read_with_more(folder, model):
     assert (scored.returncode, len(scored.stdout.split())) == (OK, 2), scored.stderr
 
 
-# --- 58: AnnData where a store is expected ---
+# --- AnnData where a store is expected ---
 
 
 @pytest.mark.parametrize("name", ["a.h5ad", "a.anndata"])
-def test_58_anndata_is_converted_by_the_line_that_is_named(run, folder, model, name):
+def test_anndata_is_converted_by_the_line_that_is_named(run, folder, model, name):
     import anndata
     import pandas as pd
 
@@ -136,11 +136,11 @@ def test_58_anndata_is_converted_by_the_line_that_is_named(run, folder, model, n
     refused(run, f"evaluate {model} {name}", USAGE, "it is unknown where the labels are; .*convert --label")
 
 
-# --- 61: the first error of a file is the one that is told ---
+# --- the first error of a file is the one that is told ---
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_61_the_first_error(run, folder, threads):
+def test_the_first_error(run, folder, threads):
     comes_back = "1 qid:1 1:1\n1 qid:2 1:1\n# a\n1 qid:1 1:1\n"
     (folder / "in.svm").write_text(comes_back + "x qid:3 1:1\n")
     refused(run, f"convert in.svm out.zarr --workers {threads}", BAD, r"in.svm:4: qid 1 comes back")
@@ -150,10 +150,10 @@ def test_61_the_first_error(run, folder, threads):
     refused(run, f"convert in.svm out.zarr --workers {threads} --group-by-qid", BAD, r"in.svm:5:1: ")
 
 
-# --- 62: no memory at all ---
+# --- no memory at all ---
 
 
-def test_62_no_memory(run, folder):
+def test_no_memory(run, folder):
     (folder / "in.svm").write_bytes(GOOD)
     refused(run, "convert in.svm out.zarr --memory 0GB", USAGE, "--memory")
     assert run("convert", "in.svm", "out.zarr")[0] == OK

@@ -1,4 +1,4 @@
-"""What is not ours is never removed, with --force neither, but refused by name (FAULTS 43); links to stores stay (46)."""
+"""What is not ours is never removed, with --force neither, but refused by name; links to stores stay."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("options", [[], ["--resume"], ["--force"], ["--shuffle", "1"]])
 @pytest.mark.parametrize("what", OTHERS)
-def test_43_what_is_at_the_place_of_the_output_and_somebody_elses(run, folder, what, options):
+def test_what_is_at_the_place_of_the_output_and_somebody_elses(run, folder, what, options):
     OTHERS[what](folder / "o.zarr")
     before = tree(folder)
     code, out, err = run("convert", "a.svm", "o.zarr", *options)
@@ -57,7 +57,7 @@ def test_43_what_is_at_the_place_of_the_output_and_somebody_elses(run, folder, w
 
 @pytest.mark.parametrize("options", [[], ["--resume"], ["--force"]])
 @pytest.mark.parametrize("what", UNFINISHED)
-def test_43_files_of_others_in_an_unfinished_store(run, folder, what, options):
+def test_files_of_others_in_an_unfinished_store(run, folder, what, options):
     assert forked(lambda: streamcut.convert("a.svm", "o.zarr"), "convert.manifest:1:kill") == -signal.SIGKILL
     UNFINISHED[what](folder / "o.zarr")
     before = tree(folder)
@@ -66,7 +66,7 @@ def test_43_files_of_others_in_an_unfinished_store(run, folder, what, options):
     assert tree(folder) == before
 
 
-def test_43_the_second_output_of_a_split_is_looked_at_before_anything_is_made(run, folder):
+def test_the_second_output_of_a_split_is_looked_at_before_anything_is_made(run, folder):
     OTHERS["a folder with a file"](folder / "o-test.zarr")
     before = tree(folder)
     code, _, err = run("convert", "a.svm", "o.zarr", "--split", "0.5")
@@ -76,7 +76,7 @@ def test_43_the_second_output_of_a_split_is_looked_at_before_anything_is_made(ru
 
 @pytest.mark.parametrize("place", ["notes.txt", "shards/notes.txt", "shards/000000/mine/x", "shards/000000/y/notes", "link"])
 @pytest.mark.parametrize("backend", ["zarr", "hdf5"])
-def test_43_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, place, backend):
+def test_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, place, backend):
     assert run("convert", "a.svm", "o.zarr", "--backend", backend)[0] == 0
     target = folder / "o.zarr" / place
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def test_43_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, p
     assert run("convert", "a.svm", "o.zarr", "--force")[0] == 0
 
 
-def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
+def test_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
     streamcut.convert("a.svm", "a.zarr")
     (folder / "run").mkdir()
     (folder / "run" / "lock").write_text("mine")
@@ -100,7 +100,7 @@ def test_43_a_lock_with_content_in_a_folder_of_checkpoints_stays(run, folder):
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_46_a_link_to_a_store_stays_one(run, folder, there):
+def test_a_link_to_a_store_stays_one(run, folder, there):
     (folder / "elsewhere").mkdir()
     (folder / "link").symlink_to("elsewhere/o.zarr")
     if there:
@@ -116,7 +116,7 @@ def test_46_a_link_to_a_store_stays_one(run, folder, there):
     assert run("convert", "a.svm", "link", "--resume", "--shuffle", 3)[0] == 0
 
 
-def test_46_an_unfinished_store_behind_a_link_is_named_as_such(run, folder):
+def test_an_unfinished_store_behind_a_link_is_named_as_such(run, folder):
     (folder / "elsewhere").mkdir()
     (folder / "link").symlink_to("elsewhere/o.zarr")
     child = os.fork()

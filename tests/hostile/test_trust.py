@@ -18,7 +18,7 @@ from kit.forging import PICKLED, pickled_array
 
 import streamcut
 
-# --- doors that a file of somebody else comes through, with something else in its place (row 50) ---
+# --- doors that a file of somebody else comes through, with something else in its place ---
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ DOOR_LINES = [
 @pytest.mark.parametrize(("name", "line"), DOOR_LINES)
 @pytest.mark.parametrize("kind", ["pipe", "folder", "/dev/zero"])
 @pytest.mark.timeout(60)
-def test_row_50_no_file_where_one_is_expected(folder, run, name, line, kind):
+def test_no_file_where_one_is_expected(folder, run, name, line, kind):
     place = Path("odd") / name
     place.parent.mkdir()
     if kind == "pipe":
@@ -90,7 +90,7 @@ def test_row_50_no_file_where_one_is_expected(folder, run, name, line, kind):
 
 
 @pytest.mark.timeout(60)
-def test_row_50_a_pipe_in_a_folder_of_text_is_not_waited_for(folder, run):
+def test_a_pipe_in_a_folder_of_text_is_not_waited_for(folder, run):
     Path("in").mkdir()
     Path("in/a.svm").write_text("1 1:1\n")
     os.mkfifo("in/b.svm")
@@ -100,7 +100,7 @@ def test_row_50_a_pipe_in_a_folder_of_text_is_not_waited_for(folder, run):
 
 
 @pytest.mark.timeout(60)
-def test_row_50_a_pipe_as_journal(folder, run):
+def test_a_pipe_as_journal(folder, run):
     Path("o.zarr/journal").mkdir(parents=True)
     os.mkfifo("o.zarr/journal/000000")
     code, _, said = run("convert", "a.svm", "o.zarr", "-q", "--resume")
@@ -108,7 +108,7 @@ def test_row_50_a_pipe_as_journal(folder, run):
     assert run("convert", "a.svm", "o.zarr", "-q")[0] == 0
 
 
-# --- HDF5 that leads elsewhere (row 51) ---
+# --- HDF5 that leads elsewhere ---
 
 _OPENED = 0x20
 
@@ -184,7 +184,7 @@ def outside(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("how", [*LINKS, "view", "open view", "external storage"])
 @pytest.mark.parametrize("member", MEMBERS)
 @pytest.mark.timeout(60)
-def test_row_51_an_h5ad_that_leads_elsewhere(tmp_path, monkeypatch, run, outside, member, how):
+def test_an_h5ad_that_leads_elsewhere(tmp_path, monkeypatch, run, outside, member, how):
     monkeypatch.chdir(tmp_path)
     _h5ad("a.h5ad")
     with h5py.File("a.h5ad", "r+") as file:
@@ -203,7 +203,7 @@ def test_row_51_an_h5ad_that_leads_elsewhere(tmp_path, monkeypatch, run, outside
 
 
 @pytest.mark.timeout(60)
-def test_row_51_a_10x_file_that_leads_elsewhere_or_is_endless(tmp_path, monkeypatch, run, outside):
+def test_a_10x_file_that_leads_elsewhere_or_is_endless(tmp_path, monkeypatch, run, outside):
     monkeypatch.chdir(tmp_path)
     Path("y.txt").write_text("1\n-1\n")
     parts = {"data": [1.0, 2.0], "indices": [0, 1], "indptr": [0, 1, 2], "shape": [2, 2], "barcodes": [b"a", b"b"]}
@@ -226,7 +226,7 @@ def test_row_51_a_10x_file_that_leads_elsewhere_or_is_endless(tmp_path, monkeypa
 
 @pytest.mark.parametrize("forged", PICKLED)
 @pytest.mark.parametrize("where", ["obs/label", "X/data"])
-def test_48_no_codec_unpickles_an_anndata(run, tmp_path, monkeypatch, forged, where):
+def test_no_codec_unpickles_an_anndata(run, tmp_path, monkeypatch, forged, where):
     monkeypatch.chdir(tmp_path)
     X = sp.random_array((4, 3), density=0.9, format="csr", rng=np.random.default_rng(0))
     anndata.AnnData(X=X, obs=pd.DataFrame({"label": [1.0, -1.0, 1.0, -1.0]}, index=list("abcd"))).write_zarr("a.anndata")

@@ -1,4 +1,4 @@
-"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name (BAD_INPUT 57)."""
+"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ inputs = kit.shared.changed_input.inputs
 folder = kit.shared.changed_input.folder
 
 
-def test_57_nothing_is_said_of_files_that_stay_as_they_are(run, folder):
+def test_nothing_is_said_of_files_that_stay_as_they_are(run, folder):
     for name, options in KINDS.items():
         code, _, err = run("convert", name, f"{name}.zarr", *options)
         assert code == 0, err

@@ -1,22 +1,35 @@
 """What goes into `convert` comes out of the store: every kind of input, order, split, refusal and count."""
 
+from __future__ import annotations
+
 import lzma
 import os
 from collections import Counter
+from pathlib import Path
 
-import kit.shared.convert
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.convert import leftovers
-from reference.rows import make_rows, read_rows, write_svmlight
+from reference.rows import make_rows, read_rows, store_bytes, write_svmlight
 
 import streamcut
 from streamcut import convert
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 
-rows = kit.shared.convert.rows
-groups = kit.shared.convert.groups
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_rows(500, 1)
+
+
+@pytest.fixture(scope="module")
+def groups():
+    return make_rows(500, 2, groups=7)
+
+
+def leftovers(folder: Path) -> list[str]:
+    """What a conversion should not leave behind."""
+    return [name for name in os.listdir(folder) if name.endswith((".partial", ".tmp", ".replaced", ".scratch"))]
 
 
 def test_several_files_directories_and_globs_are_read_in_order(tmp_path, rows):
@@ -80,15 +93,6 @@ def test_the_sides_of_a_split_do_not_depend_on_the_shuffle(tmp_path, rows):
         convert(write_svmlight(tmp_path / "one.svm", rows[:1]), tmp_path / "one.zarr", split=0.5)
 
 
-def test_unusual_things_are_counted_and_kept_in_the_store(tmp_path):
-    (tmp_path / "a.svm").write_text("# head\n1 3:1 1:2\n-1 2:0\n1 1:1e-60")
-    report = convert(tmp_path / "a.svm", tmp_path / "a.zarr")
-    expected = {"comment_lines": 1, "unsorted_rows": 1, "explicit_zeros": 1, "underflows": 1, "no_final_newline": 1}
-    assert report.counters == expected
-    stored = streamcut.open(tmp_path / "a.zarr").manifest.source["counters"]
-    assert {name: stored[name] for name in expected} == expected
-
-
 def test_the_first_refused_lines_are_kept_in_the_store(tmp_path):
     lines = ["1 1:1", "spam 1:1", "1 2:x", "-1 2:1", *30 * ["1 3"]]
     (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
@@ -104,15 +108,6 @@ def test_the_first_refused_lines_are_kept_in_the_store(tmp_path):
         convert(tmp_path / "a.svm", tmp_path / "b.zarr", on_error="skip", max_errors=1)
     (tmp_path / "a.svm").write_text("1 1:1\n")
     assert convert(tmp_path / "a.svm", tmp_path / "a.zarr", on_error="skip", force=True).rejects == []
-
-
-@pytest.mark.parametrize("content", ["", "# nothing\n\n"])
-def test_no_rows(tmp_path, content):
-    (tmp_path / "a.svm").write_text(content)
-    for options in ({}, {"shuffle": 1}):
-        with pytest.raises(BadInputError, match="no rows"):
-            convert(tmp_path / "a.svm", tmp_path / "a.zarr", **options)
-    assert os.listdir(tmp_path) == ["a.svm"]
 
 
 def test_inputs_that_cannot_be(tmp_path, rows):
@@ -137,19 +132,6 @@ def test_inputs_that_cannot_be(tmp_path, rows):
     assert convert(widths, tmp_path / "o.zarr", labels=str(tmp_path / "y"), n_features=4).rows == 2
 
 
-def test_a_pipe_is_read_once(tmp_path, rows):
-    text = write_svmlight(tmp_path / "a.svm", rows)
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    if os.fork() == 0:
-        pipe.write_bytes(text.read_bytes())
-        os._exit(0)
-    report = convert(pipe, tmp_path / "a.zarr")
-    os.wait()
-    assert report.bytes_in is None
-    assert read_rows(tmp_path / "a.zarr") == rows
-
-
 def test_options_that_the_format_cannot_have(tmp_path, rows):
     text = write_svmlight(tmp_path / "a.svm", rows)
     sp.save_npz(tmp_path / "x.npz", sp.csr_array(np.eye(3)))
@@ -159,3 +141,21 @@ def test_options_that_the_format_cannot_have(tmp_path, rows):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr")
     with pytest.raises(UsageError, match="hash_bits does not apply to npz"):
         convert(tmp_path / "x.npz", tmp_path / "o.zarr", labels="y", hash_bits=4)
+
+
+def test_label_maps_come_as_text_files_and_dictionaries(tmp_path):
+    (tmp_path / "map").write_text("ham=-1\nspam=1\n")
+    (tmp_path / "a.svm").write_text("ham 1:1\nspam 1:1\nspam 2:1\n")
+    for given_map in ("ham=-1,spam=1", str(tmp_path / "map"), {"ham": -1, "spam": 1}):
+        report = convert(tmp_path / "a.svm", tmp_path / "a.zarr", label_map=given_map, force=True)
+        assert report.outputs[str(tmp_path / "a.zarr")].labels == {-1.0: 1, 1.0: 2}
+    with pytest.raises(NotFoundError, match="neither word=number"):
+        convert(tmp_path / "a.svm", tmp_path / "b.zarr", label_map="nothing")
+
+
+def test_equal_data_make_equal_stores_whatever_the_threads_blocks_and_times(tmp_path, rows):
+    text = write_svmlight(tmp_path / "a.svm", rows)
+    convert(text, tmp_path / "1.zarr", threads=1, shard_nnz=300)
+    os.utime(text, (1, 1))
+    convert(text, tmp_path / "2.zarr", threads=2, memory="4GB", shard_nnz=300)
+    assert store_bytes(tmp_path / "1.zarr") == store_bytes(tmp_path / "2.zarr")

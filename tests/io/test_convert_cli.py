@@ -5,14 +5,16 @@ import os
 import subprocess
 import sys
 
-import kit.shared.convert_cli
 import pytest
-from reference.rows import read_rows
+from reference.rows import make_rows, read_rows, write_svmlight
 
 from streamcut import convert
 from streamcut.errors import ExitCode
 
-text = kit.shared.convert_cli.text
+
+@pytest.fixture
+def text(tmp_path):
+    return write_svmlight(tmp_path / "a.svm", make_rows(300, 1, groups=6))
 
 
 def test_convert_info_and_check(run, tmp_path, text):

@@ -107,14 +107,3 @@ def test_resume_refuses_other_data_and_other_options(text, tmp_path):
         file.write("1 1:1\n")
     with pytest.raises(UsageError, match="inputs was"):
         convert(source, tmp_path / "a.zarr", resume=True)
-
-
-def test_resume_of_what_is_complete_changes_nothing(text, tmp_path):
-    convert(text, tmp_path / "a.zarr")
-    before = content(tmp_path)
-    report = convert(text, tmp_path / "a.zarr", resume=True)
-    assert report.complete_before == [str(tmp_path / "a.zarr")]
-    assert report.rows == 0
-    assert content(tmp_path) == before
-    with pytest.raises(UsageError, match="made from other data or with other options"):
-        convert(text, tmp_path / "a.zarr", resume=True, keep_zeros=True)

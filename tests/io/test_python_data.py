@@ -66,29 +66,6 @@ def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
     assert out.statistics == many.manifest.statistics
 
 
-def test_rows_appended_one_by_one_make_the_store_of_one_block(tmp_path):
-    rng = np.random.default_rng(5)
-    X, y = rng.integers(0, 3, (20_000, 3)).astype(float), rng.choice([-1.0, 1.0], 20_000)
-    with streamcut.create(tmp_path / "one.zarr", shard_nnz=15_000) as out:
-        out.append(X, y)
-    with streamcut.create(tmp_path / "many.zarr", shard_nnz=15_000) as out:
-        for row in range(len(X)):
-            out.append(X[row : row + 1], y[row : row + 1])
-    assert len(streamcut.open(tmp_path / "one.zarr").manifest.shards) > 2
-    assert store_bytes(tmp_path / "many.zarr") == store_bytes(tmp_path / "one.zarr")
-
-
-@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
-def test_only_shards_whose_values_are_all_1_say_so(tmp_path, backend):
-    values = [[1, 1], [1, 2], [1, 0.5], [1, 0.1], [0, 0]]  # int8 twice, float32, float64, and no entries
-    for number, row in enumerate(values):
-        with streamcut.create(tmp_path / str(number), backend=backend) as out:
-            out.append(np.array([row], np.float64), [1.0])
-    shards = [streamcut.open(tmp_path / str(number)).manifest.shards[0] for number in range(len(values))]
-    assert [shard.ones for shard in shards] == [True, False, False, False, True]
-    assert [shard.arrays["data"].dtype for shard in shards] == ["int8", "int8", "float32", "float64", "int8"]
-
-
 def test_names_and_words_come_back_from_a_model(rows, tmp_path):
     X, y = rows
     with streamcut.create(tmp_path / "named.zarr", feature_names=[f"gene{j}" for j in range(D)]) as out:
@@ -195,36 +172,11 @@ def test_a_store_whose_maker_was_killed_is_gone_on_with(tmp_path):
     assert store_bytes(tmp_path / "a.zarr") == store_bytes(tmp_path / "b.zarr")
 
 
-class Stream:
-    """Nothing but the protocol."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table = table
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return self._table.__arrow_c_stream__(requested_schema)
-
-
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
     rng = np.random.default_rng(1)
     site = rng.choice(["a", "b", "c"], 400)
     return pa.table({"click": (site == "a") ^ (rng.random(400) < 0.1), "site": site, "price": rng.random(400)})
-
-
-def test_every_frame_makes_the_same_store(table, tmp_path):
-    frames = {"arrow": table, "pandas": table.to_pandas(), "stream": Stream(table), "reader": table.to_reader(50)}
-    for name, frame in frames.items():
-        assert streamcut.convert(frame, tmp_path / f"{name}.zarr", labels="click", standardise=False).rows == 400
-    prints = {streamcut.open(tmp_path / f"{name}.zarr").manifest.fingerprint for name in frames}
-    assert len(prints) == 1
-    with pytest.raises(UsageError, match=r"can be read only once.*standardise=False"):
-        streamcut.convert(table.to_reader(50), tmp_path / "x.zarr", labels="click")
-    with pytest.raises(UsageError, match="resume"):
-        streamcut.convert(table, tmp_path / "x.zarr", labels="click", resume=True)
-    for other in (np.eye(3), 3, [table]):
-        with pytest.raises(UsageError, match=r"streamcut\.create"):
-            streamcut.convert(other, tmp_path / "x.zarr", labels="click")
 
 
 def test_train_takes_what_there_is(rows, table, tmp_path, monkeypatch):

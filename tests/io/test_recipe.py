@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-import kit.shared.recipe
 import numpy as np
 import pytest
-from kit.shared.recipe import text
 
 import streamcut
-from streamcut import load_model
-from streamcut.errors import BadInputError
+from streamcut import load_model, save_model
+from streamcut.errors import BadInputError, CorruptError
 
-folder = kit.shared.recipe.folder
+WORDS = ["red", "green", "blue", "sun", "moon", "rain", "tree", "stone", "bird", "fish"]
+
+
+def text(n: int, seed: int, *, named: bool = True, base: int = 1) -> str:
+    """Rows whose label depends on a few of the features."""
+    rng, lines = np.random.default_rng(seed), []
+    for _ in range(n):
+        found = sorted(rng.choice(len(WORDS), 4, replace=False).tolist())
+        label = "+1" if 0 in found or 3 in found else "-1"
+        names = [WORDS[k] if named else str(k + base) for k in found]
+        lines.append(" ".join([label, *(f"{name}:{0.5 + k % 3 / 7:.3f}" for name, k in zip(names, found, strict=True))]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """named.svm and named.test.svm hashed into hashed.zarr and test.zarr; h.npz was trained on them."""
+    place = tmp_path_factory.mktemp("recipe")
+    (place / "named.svm").write_text(text(200, 1))
+    (place / "named.test.svm").write_text(text(100, 2))
+    for name, store in (("named.svm", "hashed.zarr"), ("named.test.svm", "test.zarr")):
+        streamcut.convert(place / name, place / store, hash_bits=8)
+    save_model(streamcut.train(str(place / "hashed.zarr")), place / "h.npz")
+    return place
 
 
 @pytest.mark.parametrize(
@@ -77,3 +98,16 @@ def test_stores_made_of_stores_keep_the_recipe(folder, tmp_path):
     streamcut.convert(tmp_path / "a.svm", tmp_path / "a.zarr")
     with pytest.raises(BadInputError, match=r"a\.zarr: prepared by another recipe than .*hashed\.zarr"):
         streamcut.convert([folder / "hashed.zarr", tmp_path / "a.zarr"], tmp_path / "both.zarr", n_features=256)
+
+
+@pytest.mark.parametrize("backend", ["zarr", "hdf5"])
+def test_damage_to_the_recipe_is_found(folder, tmp_path, backend):
+    streamcut.convert(folder / "named.svm", tmp_path / "s", hash_bits=8, backend=backend)
+    place = tmp_path / "s/recipe.json"
+    content = place.read_bytes()
+    place.write_bytes(content.replace(b'"hash_bits":8', b'"hash_bits":9'))
+    with pytest.raises(CorruptError, match=r"recipe\.json"):
+        streamcut.train(str(tmp_path / "s"))
+    place.unlink()
+    with pytest.raises(CorruptError, match=r"recipe\.json: missing"):
+        streamcut.predict(folder / "h.npz", tmp_path / "s")

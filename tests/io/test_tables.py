@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from kit.shared.tables import OPTIONS, N, matrix, write
-from sklearn.feature_extraction import DictVectorizer, FeatureHasher
+from sklearn.feature_extraction import DictVectorizer
 
 import streamcut
 from streamcut.errors import BadInputError, UsageError
@@ -40,19 +40,6 @@ PLAIN = {**OPTIONS, "standardise": False}
 CROSSES = (("site", "app"), ("site", "app", "flag"))
 
 
-@pytest.mark.parametrize("missing", ["own", "zero"])
-@pytest.mark.parametrize("bits", [6, 20])
-def test_hashed_columns_are_those_of_feature_hasher(frame, tmp_path, bits, missing):
-    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", hash_bits=bits, missing=missing, **PLAIN)
-    X, y = matrix(tmp_path / "a")
-    rows = [keys(row, crosses=CROSSES, own=missing == "own") for row in frame.to_pylist()]
-    expected = FeatureHasher(1 << bits, alternate_sign=False).transform(rows)
-    np.testing.assert_array_equal(X.indptr, expected.indptr)
-    np.testing.assert_array_equal(X.indices, expected.indices)
-    np.testing.assert_array_equal(X.data, expected.data)
-    np.testing.assert_array_equal(y, frame["click"].to_numpy())
-
-
 def test_dictionaries_are_those_of_dict_vectorizer_up_to_order(frame, tmp_path):
     streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", **PLAIN)
     X, _ = matrix(tmp_path / "a")
@@ -65,17 +52,6 @@ def test_dictionaries_are_those_of_dict_vectorizer_up_to_order(frame, tmp_path):
     assert names[:2] == ("price", "age")
     seen = [names[k] for k in dict.fromkeys(X.indices.tolist())]  # categories in the order of the rows
     assert [name for name in seen if name not in names[:2]] == sorted(seen, key=names.index)[2:] or len(set(seen)) == len(names)
-
-
-@pytest.mark.parametrize("name", ["a.arrow", "a.csv", "a.tsv", "a.csv.gz", "a.jsonl"])
-@pytest.mark.parametrize("bits", [None, 16])
-def test_every_format_gives_the_same_rows(frame, tmp_path, name, bits):
-    options = {**OPTIONS, "drop": (), "time": ["when:hour,weekday,month,year"], "hash_bits": bits}
-    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "p", **options)
-    streamcut.convert(write(frame, tmp_path / name), tmp_path / "o", **options)
-    first, second = (streamcut.open(tmp_path / path) for path in ("p", "o"))
-    assert first.manifest.fingerprint == second.manifest.fingerprint
-    assert first.recipe == second.recipe
 
 
 def test_parts_of_times(tmp_path):

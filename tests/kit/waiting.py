@@ -37,8 +37,3 @@ def ticks_of(process: int) -> int:
     """Processor time of a process so far, in ticks of the system's clock."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     return int(fields[11]) + int(fields[12])
-
-
-def files_in(folder: Path) -> int:
-    """How many files there are below a folder, which may be moved meanwhile."""
-    return sum(len(names) for _, _, names in os.walk(folder))

@@ -155,6 +155,9 @@ TRAININGS = {  # linear models: every way through the code that ends with a cert
     "one-vs-rest, squared hinge, free intercept": Training(
         "classes", {**_APART, "loss": "squared-hinge", "intercept": "free"}, 8
     ),
+    "Crammer-Singer, elastic net": Training("classes", {**_CLASSES, "l1": 2.0}, 8),
+    "softmax, elastic net": Training("classes", {**_CLASSES, "loss": "softmax", "l1": 2.0}, 6),
+    "one-vs-rest, elastic net, not cached": Training("classes", {**_APART, "l1": 2.0, "row_cache": "0"}, 38),
     "one class": Training("ones", {"task": "one-class", "nu": 0.3}, 8),
     "ranking": Training("queries", {"task": "ranking", "solver": "ocas"}, 36),
     "ranking, newton": Training("queries", {"task": "ranking", "solver": "newton"}, 44),

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.datasets import dump_svmlight_file
 from sklearn.metrics import log_loss
 
@@ -102,3 +102,20 @@ def test_the_commands(tmp_path, run):
     printed = np.array(out.split(), dtype=float)
     np.testing.assert_array_equal(printed, predict(tmp_path / "p.npz", store, answer="probabilities"))
     assert "probabilities_A" in run("info", tmp_path / "p.npz", "--json")[1]
+
+
+@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
+def test_several_classes_have_probabilities_close_to_the_truth(strategy, tmp_path):
+    rng = np.random.default_rng(5)
+    X = sp.csr_array(rng.normal(size=(900, 6)))
+    W = rng.normal(size=(6, 4))
+    truth = softmax(2.0 * (X @ W), axis=1)
+    y = np.array([rng.choice(4, p=p) for p in truth]).astype(np.float64)
+    model = train(streamcut.rows(X[:300], y[:300]), task="multiclass", strategy=strategy)
+    fitted = calibrate(model, (X[300:600], y[300:600]))
+    save_model(fitted, tmp_path / "m.npz")
+    p = predict(tmp_path / "m.npz", X[600:], answer="probabilities")
+    np.testing.assert_array_equal(p, fitted.probabilities_of(model.decision_function(X[600:])))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    best = log_loss(y[600:], truth[600:])
+    assert best < log_loss(y[600:], p) < best + 0.15

@@ -162,8 +162,22 @@ def test_words_are_the_labels_of_exports(problem, tmp_path):
     assert said["names"] == ["f", "g"]
 
 
+@pytest.mark.parametrize("bias", [0.0, 0.25])
+@pytest.mark.parametrize(("labels", "positive"), [((-1.0, 1.0), None), ((3.0, 7.0), None), ((1.0, -1.0), -1.0)])
+def test_liblinear_gives_the_labels_and_scores_of_two_classes(problem, tmp_path, bias, labels, positive):
+    liblinear = pytest.importorskip("liblinear.liblinearutil")
+    X, scores = problem[0][:200], problem[1][:200]
+    y = np.where(scores[:, 0] > 0.0, labels[1], labels[0])
+    model = streamcut.train(streamcut.rows(X, y), bias=bias, positive_label=positive, tol_relative=0.1)
+    streamcut.export(model, tmp_path / "m.txt")
+    said, _, values = liblinear.predict([], sp.csr_matrix(X), liblinear.load_model(str(tmp_path / "m.txt")), "-q")
+    np.testing.assert_array_equal(said, model.predict(X))
+    np.testing.assert_allclose(np.array(values)[:, 0], model.decision_function(X), rtol=1e-12, atol=1e-12)
+    assert set(said) == set(labels)
+
+
 def test_liblinear_knows_the_probabilities_of_logistic_models_alone(model, tmp_path):
-    if model.own_link is not None and "softmax" in (model.parameters.get("loss"), getattr(model, "strategy", "")):
+    if model.own_link is not None and model.problem.loss == "softmax":
         with pytest.raises(UsageError, match=r"softmax|cannot hold the probabilities"):
             streamcut.export(model, tmp_path / "m.txt")
         return
@@ -183,7 +197,7 @@ def test_kernel_models_have_no_linear_form(problem, tmp_path):
 
 def test_the_command_goes_by_the_ending(model, tmp_path, run):
     streamcut.save_model(model, tmp_path / "m.npz")
-    text = [] if getattr(model, "strategy", "") == "softmax" else [(".txt", b"solver_type")]
+    text = [] if model.problem.loss == "softmax" else [(".txt", b"solver_type")]
     for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), *text):
         assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
         assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)

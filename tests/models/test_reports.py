@@ -158,12 +158,6 @@ def test_calibration_is_of_every_row():
     np.testing.assert_allclose(true, [y[some].mean() for some in bins if some.any()], rtol=1e-9)
 
 
-def test_of_many_classes_the_weights_of_eight_are_shown():
-    X, y = arrays(20, n=400)
-    many = report(train(streamcut.rows(X, y), task="multiclass", max_passes=3))
-    assert len(many.weights) == len(many.figures()["weights"].axes) == 8
-
-
 def test_names_are_escaped(tmp_path):
     model, _ = trained("linear")
     (tmp_path / "names.txt").write_text("".join(f"<b&>${j}$\n" for j in range(15)))
@@ -175,15 +169,6 @@ def test_names_are_escaped(tmp_path):
     (tmp_path / "names.txt").write_text("one\ntwo\n")
     with pytest.raises(BadInputError, match="2 names, but the model has 15"):
         report(model, feature_names=tmp_path / "names.txt")
-
-
-def test_the_same_plot_gives_the_same_bytes(tmp_path):
-    model, _ = trained("smo")
-    for folder in ("a", "b"):
-        report(model, plots=tmp_path / folder)
-    assert {path.name for path in (tmp_path / "a").iterdir()} == {"certificate.svg", "certificate.png"}
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
 def test_the_commands(stores, tmp_path, run):

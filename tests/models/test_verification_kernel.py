@@ -36,7 +36,7 @@ def objective(model, X, y, weight) -> float:
     """½‖w‖² + C Σ u max(0, 1 − y f(x)), from matrices."""
     square = model.coefficients @ matrix(model.kernel, model.support, model.support) @ model.coefficients
     scores = matrix(model.kernel, X, model.support) @ model.coefficients + model.intercept
-    u = np.where(y == model.labels[1], model.positive_weight, 1.0) * (1.0 if weight is None else weight)
+    u = np.where(y == model.labels[1], model.problem.positive_weight, 1.0) * (1.0 if weight is None else weight)
     return 0.5 * square + model.C * float(u @ np.maximum(0.0, 1.0 - np.where(y == model.labels[1], 1, -1) * scores))
 
 
@@ -66,7 +66,7 @@ def forged(model):
     yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
     yield "coefficient", replace(model, coefficients=more)
     yield "support vector", replace(model, support=swapped)
-    yield "C", replace(model, C=model.C * 1.001)
+    yield "C", replace(model, problem=replace(model.problem, C=model.C * 1.001))
     yield "intercept", replace(model, intercept=model.intercept + 1e-3)
 
 
@@ -123,15 +123,6 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
         verify(replace(model, map=replace(model.map, identity={**model.map.identity, "seed": 1})), data)
     with pytest.raises(BadInputError, match="7 features, the model only 6"):
         verify(model, (sp.hstack([X, X[:, :1]], format="csr"), y), force=True)
-
-
-def test_rows_show_the_dual_variables_of_smo_to_be_the_proof_and_other_models_claim_none():
-    X, y, _ = problem()
-    data = streamcut.rows(X, y)
-    found = verify(train(data, solver="smo", **KERNELS["rbf"]), data)
-    assert (found.outcome, found.passes) == ("reached", 0)
-    with pytest.raises(UsageError, match="a model by pegasos claims no bound"):
-        verify(train(data, solver="pegasos", epochs=1.0, bias=0.0, **KERNELS["rbf"]), data)
 
 
 def test_on_the_command_line(tmp_path, run):

@@ -77,22 +77,6 @@ def test_weights_refuse_what_has_none(tmp_path, folder):
         streamcut.weights(folder / "two.npz", sort="size")
 
 
-def test_report_info_and_evaluate_say_names(folder, run, tmp_path):
-    assert run("report", folder / "three.npz", "-o", tmp_path / "r.html", "-q")[0] == 0
-    page = (tmp_path / "r.html").read_text()
-    assert "site=north" in page
-    assert '"cod": [[' in page, "the weights of a class, by its word"
-    code, out, _ = run("info", folder / "three.zarr")
-    assert code == 0
-    assert "cod: " in out
-    assert "site=north" in out
-    code, out, _ = run("info", folder / "three.npz", "--json")
-    assert json.loads(out)["label_words"][0][1] in ("cod", "eel", "bass")
-    assert "cod" in run("info", folder / "three.npz")[1]
-    code, out, _ = run("evaluate", folder / "three.npz", folder / "three.zarr", "--json")
-    assert {each["label"] for each in json.loads(out)["classes"]} == {"cod", "eel", "bass"}
-
-
 def test_names_of_svmlight_features(tmp_path, run):
     (tmp_path / "rows.svm").write_text("+1 1:0.5 3:2\n-1 2:1\n+1 3:1.5\n-1 1:-1 2:0.5\n")
     names = tmp_path / "names.txt"

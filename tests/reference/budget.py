@@ -84,20 +84,3 @@ def bsgd(X, y, C, gamma, budget, order, maintenance="merge") -> Model:
         if margin < 1:
             model.add(len(y) * C[i] / t * y[i], X[i], i)
     return model
-
-
-def sca_optimum(K, y, C: float, sweeps: int = 20000) -> tuple[float, np.ndarray]:
-    """(max of Σα − ½ αᵀQα over 0 ≤ α ≤ C, α), by coordinate ascent until nothing moves."""
-    Q = K * np.outer(y, y)
-    alpha, gradient = np.zeros(len(y)), np.ones(len(y))
-    for _ in range(sweeps):
-        moved = 0.0
-        for i in range(len(y)):
-            target = min(max(alpha[i] + gradient[i] / Q[i, i], 0.0), C)
-            if target != alpha[i]:
-                gradient -= Q[i] * (target - alpha[i])
-                moved = max(moved, abs(target - alpha[i]))
-                alpha[i] = target
-        if moved < 1e-10 * C:
-            break
-    return float(alpha.sum() - 0.5 * alpha @ Q @ alpha), alpha

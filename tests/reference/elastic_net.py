@@ -1,7 +1,6 @@
 """The elastic net, slow and obvious: dense rows, and a general-purpose solver for the dual, which is smooth in a box."""
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import xlogy
 
 
@@ -25,24 +24,3 @@ LOSSES = {  # (value of a margin, conjugate of a share, its derivative, the larg
 def primal(w, X, sign, C, u, loss, l1):
     """½‖w‖² + l1‖w‖₁ + C Σ u ℓ(sign ⟨w, x⟩)."""
     return 0.5 * w @ w + l1 * np.abs(w).sum() + C * np.sum(u * LOSSES[loss][0](sign * (X @ w)))
-
-
-def optimum(X, sign, C, u, loss, l1):
-    """(least primal found, greatest dual found): the optimum lies between."""
-    _, conjugate, slope, largest = LOSSES[loss]
-    A = sign[:, None] * X
-
-    def negative(f):
-        w = shrunk(A.T @ (C * u * f), l1)
-        return 0.5 * w @ w + C * np.sum(u * conjugate(f)), C * u * (A @ w + slope(f))
-
-    small = 1e-12 if loss == "logistic" else 0.0
-    bounds = [(small, largest - small if np.isfinite(largest) else None)] * len(sign)
-    f, best, bound = np.full(len(sign), 0.5), np.inf, -np.inf
-    for _ in range(4):  # it gives up early now and then, and goes on when it is started again
-        options = {"maxiter": 20000, "maxfun": 40000, "ftol": 1e-16, "gtol": 1e-12}
-        found = minimize(negative, f, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-        f = found.x
-        bound = max(bound, -found.fun)
-        best = min(best, primal(shrunk(A.T @ (C * u * f), l1), X, sign, C, u, loss, l1))
-    return best, bound

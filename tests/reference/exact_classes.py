@@ -64,9 +64,9 @@ class ExactClasses:
     def objectives(self, model: Any, C: float) -> list[exact.Interval]:
         """Enclosures of F of each problem at the weights of a linear model."""
         W = [[Fraction(value) for value in column] for column in model.weights.T.tolist()]
-        if model.bias:
-            W = [[*w, Fraction(own) / Fraction(model.bias)] for w, own in zip(W, model.intercept.tolist(), strict=True)]
-        l1 = Fraction(model.l1)
+        if model.problem.bias:
+            W = [[*w, Fraction(own) / Fraction(model.problem.bias)] for w, own in zip(W, model.intercept.tolist(), strict=True)]
+        l1 = Fraction(model.problem.l1)
         squares = [sum(v * v for v in w) / 2 + l1 * sum(map(abs, w)) for w in W]
         joint = not self.way.startswith("one-vs-rest")
         found = [(sum(squares),) * 2] if joint else [(square,) * 2 for square in squares]

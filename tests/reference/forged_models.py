@@ -115,7 +115,7 @@ def perfect(model: Any) -> Any:
         return model
     W, one = model.trained_weights, len(model.certificates) == 1
     pairs = zip([W.reshape(-1)] if one else list(W.T), model.certificates, strict=True)
-    return replace(model, witnesses=tuple(_touching(w, c, model.l1) for w, c in pairs))
+    return replace(model, witnesses=tuple(_touching(w, c, model.problem.l1) for w, c in pairs))
 
 
 def _touching(w: np.ndarray, c: Certificate, l1: float) -> Witness:
@@ -127,7 +127,7 @@ def _touching(w: np.ndarray, c: Certificate, l1: float) -> Witness:
 def changes(model: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     """(what is changed, the model, the rows): one change after the other."""
     yield "weights", _moved(model), given
-    yield "C", replace(model, C=model.C * 1.001), given
+    yield "C", replace(model, problem=replace(model.problem, C=model.C * 1.001)), given
     yield "bound", recorded(model, lower_bound=lambda c: c.lower_bound + 1e-6 * c.primal), given
     yield "bound = primal", perfect(model), given
     claimed: dict[str, Any] = {"converged": True, "stop_reason": StopReason.CONVERGED}
@@ -145,7 +145,7 @@ def changes(model: Any, given: dict[str, Any]) -> Iterator[tuple[str, Any, dict[
     for sign in (1.0, -1.0):
         yield f"primal {sign:+.0e}"[:8] + "1e-6", recorded(model, primal=lambda c, s=sign: c.primal * (1.0 + s * 1e-6)), given
     if labels := model.labels:
-        yield "labels", replace(model, labels=tuple(reversed(labels))), given
+        yield "labels", replace(model, problem=replace(model.problem, labels=tuple(reversed(labels)))), given
     X, y = given["X"].copy(), given["y"].copy()
     X[0, 0] += 0.25
     yield "a value of the data", model, {**given, "X": X}

@@ -41,10 +41,3 @@ def solve(K, signs, upper, *, bias: bool, tolerance: float = 1e-10, steps: int =
 def objective(K, signs, alpha) -> float:
     """Σ α_i − ½ Σ α_i α_j y_i y_j k(x_i, x_j)."""
     return float(alpha.sum() - 0.5 * (alpha * signs) @ K @ (alpha * signs))
-
-
-def primal(K, signs, upper, alpha, intercept: float) -> float:
-    """½‖w‖² + Σ C_i max(0, 1 − y_i f(x_i))."""
-    scores = K @ (alpha * signs)
-    loss = upper @ np.maximum(0.0, 1.0 - signs * (scores + intercept))
-    return float(0.5 * (alpha * signs) @ scores + loss)

@@ -337,7 +337,7 @@ def _of_all(kind: str, rows: list[list[arb]], y: np.ndarray, qid: np.ndarray | N
 
 
 def _delta(loss: str, truth: np.ndarray, said: np.ndarray, k: int) -> Fraction | None:
-    """Loss of the labelling `said`, None when it is not allowed (exactly what reference.multivariate has in floats)."""
+    """Loss of the labelling `said`, None when it is not allowed."""
     hits, P, size = int(np.sum(truth & said)), int(truth.sum()), int(said.sum())
     if loss == "error":
         return Fraction(int(np.sum(truth != said)), len(truth))

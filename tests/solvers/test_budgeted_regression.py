@@ -40,24 +40,6 @@ def test_validation_is_told_as_r2(tmp_path):
     assert model.history[-1]["accuracy_met"] is None
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"loss": "squared"}, "loss: 'squared' is not trained by bsca, which trains hinge, epsilon-insensitive, quantile"),
-        ({"loss": "logistic", "task": "binary"}, "loss: 'logistic' is not trained by bsca"),
-        ({"loss": "hinge"}, "loss: 'hinge' is not one of task regression"),
-        ({"loss": "huber", "delta": 0.5}, "delta"),
-        ({"loss": "quantile", "epsilon": 0.3}, "epsilon: loss 'quantile' does not have it"),
-        ({"positive_weight": 2.0}, "positive_weight: 2.0 is an option of task binary"),
-        ({"solver": "smo"}, "task regression is trained by bundle-dca, newton, working-set, ocas, cpa, bsca, bsgd, not by smo"),
-    ],
-)
-def test_options_that_mean_nothing_are_refused(options, complaint):
-    X, y, _ = _rows()
-    with pytest.raises(UsageError, match=complaint):
-        streamcut.train((X, y), **{"kernel": "rbf", "task": "regression", **options})
-
-
 def test_a_model_of_another_loss_is_no_start():
     X, y, _ = _rows()
     start = streamcut.train((X, y), kernel="rbf", gamma=GAMMA, task="regression", budget=10)

@@ -9,12 +9,40 @@ from itertools import count, product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.l1_only import HOW, rows, task, text
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import streamcut
 from streamcut import CheckpointOptions, load_model, save_model, train, verify
-from streamcut.errors import UsageError
+
+SMOOTH = {
+    "squared": {}, "huber": {"delta": 1.0}, "squared-epsilon-insensitive": {"epsilon": 0.1}, "poisson": {}, "logistic": {},
+    "squared-hinge": {}, "smoothed-hinge": {},
+}  # fmt: skip
+OF_LABELS = ("logistic", "squared-hinge", "smoothed-hinge")
+HOW = [("newton", "none"), ("working-set", "none"), ("working-set", "free")]
+
+
+def rows(loss: str, n: int = 200, d: int = 9, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    score = X[:, :3] @ np.array([1.0, -0.7, 0.4]) + 0.4 * rng.standard_normal(n)
+    if loss in OF_LABELS:
+        return X, np.where(score > 0.0, 1.0, -1.0)
+    return X, rng.poisson(np.exp(np.clip(score, -3.0, 2.0))).astype(float) if loss == "poisson" else score
+
+
+def task(loss: str) -> dict:
+    return {"task": "binary" if loss in OF_LABELS else "regression", "loss": loss, **SMOOTH[loss]}
+
+
+def text(n: int = 400, d: int = 3000, seed: int = 0) -> tuple[sp.csr_array, np.ndarray]:
+    """Rows with few of many features, of which twenty matter."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.01, format="csr", rng=rng, data_sampler=lambda size: rng.standard_normal(size))
+    X[:, 40:] *= 0.7
+    score = 3.0 * (X[:, :20] @ np.linspace(2.0, 0.5, 20)) + 0.3 * rng.standard_normal(n)
+    return X, score
+
 
 EXACT = {"tol": None, "tol_relative": 1e-10, "max_passes": 60}
 
@@ -87,7 +115,7 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
 def test_it_is_scikit_learns_lasso(l1):
     X, y = rows("squared")
     model = train(streamcut.rows(X, y), task="regression", l1_only=l1, intercept="none", **EXACT)
-    theirs = Lasso(alpha=model.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
+    theirs = Lasso(alpha=model.problem.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
     np.testing.assert_allclose(model.weights, theirs.coef_, atol=1e-6)
     assert np.count_nonzero(model.weights) == np.count_nonzero(theirs.coef_)
     assert next(h["passes"] for h in model.history if h["gap"] <= 1e-6 * h["primal"]) <= 5
@@ -112,41 +140,6 @@ def test_beyond_the_largest_all_weights_are_0():
     assert not model.weights.any()
     assert model.history[-1]["passes"] <= 3
     assert train(streamcut.rows(X, y), loss="logistic", l1_only="90%", intercept="none").weights.any()
-
-
-def test_weights_and_workers():
-    X, y = rows("squared-hinge")
-    u = np.random.default_rng(1).integers(1, 4, len(y)).astype(float)
-    asked = {"loss": "squared-hinge", "l1_only": 2.0, "positive_weight": 2.0, **EXACT}
-    models = [train(streamcut.rows(X, y, weight=u, shard_nnz=nnz), workers=n, **asked) for nnz, n in ((99, 1), (99, 2))]
-    np.testing.assert_array_equal(models[0].weights, models[1].weights)
-    assert models[0].certificate == models[1].certificate
-    again = np.repeat(np.arange(len(y)), u.astype(int))
-    repeated = train(streamcut.rows(X[again], y[again]), **asked)
-    assert repeated.certificate.primal == pytest.approx(models[0].certificate.primal, rel=1e-8)
-
-
-def test_it_is_saved_resumed_verified_and_proved(tmp_path):
-    X, y = rows("logistic")
-    data, asked = streamcut.rows(sp.csr_array(X), y, shard_nnz=300), {"loss": "logistic", "l1_only": 0.4, **EXACT}
-    questions = count()
-    whole = train(data, stop=lambda: next(questions) < 0, **asked)
-    left, kept = iter(range(next(questions) // 2)), str(tmp_path / "kept")
-    broken = train(data, checkpoint=CheckpointOptions(kept, every=0.0), stop=lambda: next(left, None) is None, **asked)
-    assert broken.stop_reason == "interrupted"
-    resumed = train(data, checkpoint=CheckpointOptions(kept, every=0.0, resume=True), **asked)
-    np.testing.assert_array_equal(resumed.weights, whole.weights)
-    assert resumed.certificate == whole.certificate
-    save_model(whole, tmp_path / "m.npz")
-    model = load_model(tmp_path / "m.npz")
-    assert model.describe()["l1_only"] is True
-    checked = verify(model, data)
-    assert checked.consistent
-    assert checked.lower_bound >= model.certificate.lower_bound - checked.slack
-    false = replace(model, certificates=(replace(model.certificate, lower_bound=1.001 * model.certificate.primal),))
-    assert not verify(false, data).consistent
-    started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
-    assert started.converged
 
 
 def test_a_model_with_another_penalty_starts_it_and_proves_nothing():
@@ -206,19 +199,3 @@ def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, int
     assert checked.lower_bound >= model.certificate.lower_bound - checked.slack
     started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
     assert started.converged
-
-
-def test_what_is_not_there_is_refused():
-    data = streamcut.rows(*rows("logistic"))
-    with pytest.raises(UsageError, match="l1_only: 'hinge' is not one of its losses"):
-        train(data, l1_only=1.0)
-    with pytest.raises(UsageError, match="l1_only: newton has no free intercept"):
-        train(data, loss="logistic", l1_only=1.0, intercept="free", solver="newton")
-    with pytest.raises(UsageError, match="solver: working-set is for l1_only"):
-        train(data, loss="logistic", solver="working-set")
-    with pytest.raises(UsageError, match="l1_only: it replaces"):
-        train(data, loss="logistic", l1_only=1.0, l1=1.0)
-    with pytest.raises(UsageError, match=r"l1_only: 1\.0 is an option of newton, working-set"):
-        train(data, loss="logistic", l1_only=1.0, solver="bundle-dca")
-    with pytest.raises(UsageError, match="l1_only: '-3%' is not"):
-        train(data, loss="logistic", l1_only="-3%")

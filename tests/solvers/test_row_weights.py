@@ -1,19 +1,15 @@
-"""Row weights that nothing can be learnt from, or that overflow, are refused with the reason (BAD_INPUT 59)."""
+"""Row weights that nothing can be learnt from, or that overflow, are refused with the reason."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import kit.shared.row_weights
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import streamcut
 from streamcut.errors import BadInputError
-
-no_warnings = kit.shared.row_weights.no_warnings
-
 
 BAD = 3
 
@@ -42,8 +38,9 @@ CASES = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("error")  # nothing of NumPy's
 @pytest.mark.parametrize("case", CASES)
-def test_59_weights(run, tmp_path, monkeypatch, case):
+def test_weights_that_nothing_can_be_learnt_from(run, tmp_path, monkeypatch, case):
     import re
 
     text, options, words = CASES[case]
@@ -57,22 +54,15 @@ def test_59_weights(run, tmp_path, monkeypatch, case):
     assert not Path("m.npz").exists()
 
 
-def test_59_weights_beyond_any_sum_are_refused_by_convert(run, tmp_path, monkeypatch):
+def test_weights_beyond_any_sum_are_refused_by_convert(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.svm").write_text(weighted("1.7e308", "1.7e308"))
     code, _, err = run("convert", "a.svm", "a.zarr", "--set", "label-weights=yes")
     assert (code, "overflow" in err, "Warning" in err) == (BAD, True, False), err
 
 
-def test_59_arrays_in_memory():
+def test_weights_of_0_in_memory():
     X, y = sp.csr_array(np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0])
     for weight, words in ((np.zeros(4), "all rows have weight 0"), (np.array([0.0, 1, 0, 1]), "label 1 have weight 0")):
         with pytest.raises(BadInputError, match=words):
             streamcut.train(streamcut.rows(X, y, weight=weight))
-
-
-def test_some_rows_of_weight_0_are_rows_that_are_not_there():
-    X, y = sp.csr_array(np.eye(6)), np.array([1.0, -1.0] * 3)
-    model = streamcut.train(streamcut.rows(X, y, weight=np.array([1.0, 1, 1, 1, 0, 0])), tol=1e-9)
-    fewer = streamcut.train(streamcut.rows(X[:4], y[:4]), tol=1e-9)
-    np.testing.assert_allclose(model.weights, fewer.weights, atol=1e-6)

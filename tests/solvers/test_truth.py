@@ -1,12 +1,18 @@
-"""No false stop, no lost point, nothing that is not finite: trainings against optima in 500 bits, and data that is badly scaled.
+"""lower bound ≤ optimum ≤ F(w) ≤ primal, in exact arithmetic and in 500 bits, wherever numbers are badly scaled."""
 
-scripts/checks/check_truth.py tries as many more problems as one likes.
-"""
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from reference import exact_classes, truth
+from reference.exact import LOSSES, exp, log, log_of_one_more
+from reference.exact_bounds import ROW_LOSSES, check
 
 import streamcut
+from streamcut import train
 
 # --- a column that is 10⁹ times as large as the others ------------------------------------------------------------------------
 
@@ -75,3 +81,65 @@ def test_counts_with_a_price_of_weights_are_finite_and_converge():
     assert model.certificate.converged
     assert model.certificate.primal == pytest.approx(0.14241839, rel=0.01)
     assert np.isfinite(model.weights).all()
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 3), Fraction(-7, 2), Fraction(-299), Fraction(10) ** -40, Fraction(50)])
+def test_enclosures_hold_what_they_enclose(x):
+    with localcontext() as context:
+        context.prec = 200
+        value = (Decimal(x.numerator) / Decimal(x.denominator)).exp()
+        low, high = exp(x)
+        assert low < Fraction(value) < high
+        assert high - low < high / 10**35
+        assert log(low)[0] < x < log(high)[1]
+        more = log_of_one_more(low, high)
+        assert more[0] < Fraction((1 + value).ln()) < more[1]
+        assert more[1] - more[0] < more[1] / 10**18
+
+
+@pytest.mark.parametrize("C", [1e8, 1e12])
+def test_separable_data_is_converged_only_within_both_tolerances(C):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5))
+    y = np.sign(X[:, 0] + 0.5 * np.sign(X[:, 0]))
+    model = train(streamcut.rows(X, y), loss="logistic", C=C, max_passes=150)
+    certificate = model.certificate
+    assert certificate.gap <= min(1e-3 * certificate.c_bar, 0.01 * certificate.primal) or not certificate.converged
+    assert certificate.converged == (certificate.stop_reason == "converged")
+    assert model.history[-1]["waits_for"] == certificate.tolerance.rule == "tol_relative 0.01"
+
+
+# Each loss has kernels of its own, which take longer to compile than problems to solve: these are one of every kind.
+SOME_LOSSES = ("hinge", "logistic", "poisson", "epsilon-insensitive")
+WAYS = ("crammer-singer", "softmax", "one-vs-rest hinge", "one-vs-rest logistic")
+
+
+def test_each_loss_has_an_exact_counterpart():
+    assert set(ROW_LOSSES) <= set(LOSSES), "give streamcut's new loss its definition in tests/reference/exact.py"
+
+
+@pytest.mark.parametrize("loss", SOME_LOSSES)
+def test_claims_are_true_in_exact_arithmetic(loss):
+    false = [violation for seed in range(60) for violation in check(loss, seed, one_type=True)]
+    assert not false, false[:3]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_claims_about_several_classes_are_true_in_exact_arithmetic_and_forged_ones_are_caught(way):
+    false = [violation for seed in range(20) for violation in exact_classes.check(way, seed, one_type=True)]
+    assert not false, false[:3]
+
+
+@pytest.mark.parametrize("kind", truth.KINDS)
+def test_claims_hold_against_the_optimum_in_500_bits(kind):
+    false = [violation for seed in range(2) for violation in truth.check(kind, seed)]
+    assert not false, false[:3]
+
+
+# --- the best point -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loss", ["squared-hinge", "logistic"])
+def test_a_better_point_from_before_is_not_taken_for_one_that_rounding_made(loss):
+    """Rounding of the last step is no reason for the gap of the point that is returned."""
+    assert truth.check(f"one-vs-rest {loss} free l1", 28) == []

@@ -7,28 +7,32 @@ import os
 import subprocess
 import sys
 
-import kit.shared.tune
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.tune import arrays
+from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut import evaluate, load_model, tune
-from streamcut.errors import CorruptError, MemoryBudgetError, UsageError
-
-stores = kit.shared.tune.stores
+from streamcut.errors import CorruptError, UsageError
 
 
-def test_linear_models_on_validation_data(stores):
-    data, validation = stores
-    Cs = [1.0, 1e-4, 0.01]
-    found = tune(data, {"C": Cs}, validation=validation, measure="roc_auc")
-    assert [cell.options["C"] for cell in found.cells] == sorted(Cs)
-    best = max(found.cells, key=lambda cell: cell.mean)
-    assert found.best is best
-    assert best.options["C"] == found.model.C
-    assert evaluate(found.model, validation).roc_auc == best.mean
+def arrays(seed=0, n=600, groups=None):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, 20), density=0.4, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    y = np.where(X @ np.random.default_rng(9).standard_normal(20) + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """(train.zarr of 12 shards, test.zarr)."""
+    folder = tmp_path_factory.mktemp("tune")
+    for name, seed in (("train", 0), ("test", 1)):
+        X, y = arrays(seed)
+        dump_svmlight_file(sp.csr_matrix(X), y, str(folder / f"{name}.svm"), zero_based=False)
+        streamcut.convert(str(folder / f"{name}.svm"), str(folder / f"{name}.zarr"), shard_nnz=420)
+    return str(folder / "train.zarr"), str(folder / "test.zarr")
 
 
 def test_all_folds_and_values_of_c_share_each_pass(stores, tmp_path):
@@ -41,18 +45,6 @@ def test_all_folds_and_values_of_c_share_each_pass(stores, tmp_path):
     assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
     assert found.resources["groups"] == 1
     assert found.resources["readings"] <= 1.3 * alone.readings + 1, "a pass to measure all models"
-
-
-@pytest.mark.long
-def test_too_many_for_the_memory_are_trained_in_groups():
-    X, y = arrays()
-    data = streamcut.rows(sp.csr_array((X.data, 1000 * X.indices, X.indptr), shape=(len(y), 20_000)), y, shard_nnz=420)
-    with pytest.raises(MemoryBudgetError) as refused:
-        tune(data, {"C": [1e-3, 0.1]}, folds=4, memory="1MB")
-    assert "max_cuts" not in str(refused.value)  # columns have no bundle
-    found = tune(data, {"C": [1e-3, 0.1]}, folds=4, memory=f"{refused.value.least + (1 << 20)}B")
-    assert found.resources["groups"] > 1
-    assert all(line["converged"] for line in found.table)
 
 
 def test_an_error_of_one_ends_all(stores, monkeypatch):
@@ -80,14 +72,6 @@ def test_kernels_gamma_and_budget(stores):
     alone = streamcut.train(data, kernel="rbf", solver="bsca", **options)
     np.testing.assert_array_equal(alone.coefficients, found.model.coefficients)
     assert evaluate(alone, validation).accuracy == found.best.mean
-
-
-def test_a_path_over_nu(stores):
-    data, validation = stores
-    found = tune(data, {"nu": [0.01, 0.2]}, validation=validation, kernel="rbf", gamma=0.05, solver="sbp")
-    assert [cell.options["nu"] for cell in found.cells] == [0.01, 0.2]
-    alone = [streamcut.train(data, nu=nu, kernel="rbf", gamma=0.05, solver="sbp") for nu in (0.01, 0.2)]
-    assert [cell.mean for cell in found.cells] == [evaluate(model, validation).accuracy for model in alone]
 
 
 def test_measures_of_the_task():
@@ -197,21 +181,8 @@ def test_a_path_on_the_command_line(stores, tmp_path, run):
     assert code == 0, err
     shown = [line.split() for line in err.splitlines() if line.startswith("l1 ")]
     assert [line[:3] for line in shown] == [["l1", "3", "weights"], ["l1", "0.1", "weights"]]
-    assert load_model(tmp_path / "l.npz").l1 in (0.1, 3.0)
+    assert load_model(tmp_path / "l.npz").problem.l1 in (0.1, 3.0)
     assert not (tmp_path / "run").exists()
-
-
-def test_grids_of_kernels(stores, tmp_path, run):
-    data, validation = stores
-    more = ["--kernel", "rbf", "--gamma", "0.01,0.1", "--set", "epochs=1,2", "--validation", validation, "--json"]
-    code, out, err = run("train", data, "--output", tmp_path / "m.npz", *more)
-    assert code == 0, err
-    cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
-    assert [(cell["gamma"], cell["epochs"]) for cell in cells] == [(0.01, 1.0), (0.01, 2.0), (0.1, 1.0), (0.1, 2.0)]
-    best = max(cells, key=lambda cell: cell["accuracy"])
-    assert {name: load_model(tmp_path / "m.npz").parameters[name] for name in ("gamma", "epochs")} == {
-        name: best[name] for name in ("gamma", "epochs")
-    }
 
 
 def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
@@ -221,7 +192,7 @@ def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
     assert code == 0, err
     cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
     assert [(cell["C"], cell["l1"]) for cell in cells] == [(0.1, 0.0), (1.0, 0.0), (0.1, 40.0), (1.0, 40.0)]
-    assert load_model(tmp_path / "m.npz").l1 == json.loads(out.splitlines()[-1])["l1"]
+    assert load_model(tmp_path / "m.npz").problem.l1 == json.loads(out.splitlines()[-1])["l1"]
 
 
 @pytest.mark.parametrize("more", [[], ["--solver", "ocas"]])
@@ -284,7 +255,7 @@ def test_losses_and_weights_of_classes_are_problems_over_the_same_rows(stores, t
     code, _, err = run(*command)
     assert code == 0, err
     best = load_model(tmp_path / "m.npz")
-    assert (best.C, best.parameters["loss"], best.positive_weight) == tuple(found.best.options.values())
+    assert (best.C, best.parameters["loss"], best.problem.positive_weight) == tuple(found.best.options.values())
     assert f"loss {found.best.options['loss']}" in err
     for wrong in ("sweeps", "C=1,2", "sweep=3", "kernel-cache=1MB,2MB"):
         assert run(*command, "--force", "--set", wrong)[0] == 2

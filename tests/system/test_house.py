@@ -63,3 +63,22 @@ def test_no_test_imports_another():
     """What tests share stands in tests/kit, where none of it is a test."""
     files = [*(Path(MODULES["streamcut"]).parent.parent / "tests").rglob("*.py")]
     assert [str(file) for file in files if re.search(r"^\s*(from|import) test_", file.read_text("utf-8"), re.MULTILINE)] == []
+
+
+DECORATORS = {"kernel", "bare", "fused", "inlined", "bare_inlined", "fused_inlined", "reordered"}
+MOST = 12  # arguments of a kernel: a swapped pair among more is seen by nobody
+
+
+def kernels(source: str):
+    """(name, number of parameters) of every compiled function."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            names = {getattr(each, "id", None) for each in node.decorator_list}
+            if names & DECORATORS:
+                yield node.name, len(node.args.posonlyargs) + len(node.args.args) + len(node.args.kwonlyargs)
+
+
+def test_no_kernel_has_many_parameters():
+    found = [(module, *each) for module, path in MODULES.items() for each in kernels(path.read_text("utf-8"))]
+    assert len(found) > 100
+    assert [each for each in found if each[2] > MOST] == [], "records (streamcut.compiled.records) keep them together"

@@ -29,7 +29,6 @@ def pages() -> dict:
     return runpy.run_path(str(ROOT / "scripts" / "tools" / "fill_pages.py"))
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_print_what_stands_below_them(page, pages, tmp_path):
     for module in NEEDS.get(page.stem, ()):
@@ -67,7 +66,6 @@ def test_every_block_says_what_it_prints():
     assert len(EXAMPLES) == text.count("```python") >= 2
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES)
 def test_examples_print_what_stands_below_them(code, printed, tmp_path, request):
     for name in re.findall(r'load_svmlight_file\("(\w+)"\)', code):

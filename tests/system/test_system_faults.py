@@ -6,28 +6,94 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import click
-import kit.shared.system_faults
+import numpy as np
 import pytest
-from kit.shared.system_faults import LIMITS, ended, forked, rows, unprivileged
+import scipy.sparse as sp
 from kit.waiting import has_ended, state_of, ticks_of, until
 
 import streamcut
 from streamcut import convert, load_model, save_model, train
-from streamcut.cli import cli
+from streamcut.cli import cli, main
+from streamcut.errors import ExitCode, StreamcutError
 
-folder = kit.shared.system_faults.folder
-text = kit.shared.system_faults.text
+pytestmark = pytest.mark.process
+
+
+NOBODY = 65534
+LIMITS = {"C": 0.1, "lanes": 2, "max_passes": 12, "tol": 1e-7, "tol_relative": None}
+
+
+@cache
+def rows() -> tuple[sp.csr_array, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = sp.random_array((600, 20), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    return X, np.where(X @ rng.standard_normal(20) + 0.3 * rng.standard_normal(600) > 0, 1.0, -1.0)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that others may enter: pytest's own are closed to them."""
+    with tempfile.TemporaryDirectory(prefix="streamcut-test-") as name:
+        os.chmod(name, 0o755)
+        yield Path(name)
+
+
+@pytest.fixture
+def text(folder) -> Path:
+    X, y = rows()
+    lines = (
+        f"{label:g} " + " ".join(f"{j + 1}:{value:.9g}" for j, value in zip(X[[i]].indices, X[[i]].data, strict=True))
+        for i, label in enumerate(y)
+    )
+    path = folder / "a.svm"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def forked(work: Callable[[], object]) -> int:
+    """The process id of a forked child that does `work` and ends with its exit code."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        work()
+        code = 0
+    except StreamcutError as error:
+        code = int(error.exit_code)
+    except SystemExit as error:
+        code = int(error.code)
+    finally:
+        os._exit(code)
+
+
+def ended(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def unprivileged(work: Callable[[], object]) -> int:
+    """The exit code of `work` in a process for which permissions count: root gives its rights away."""
+
+    def dropped() -> None:
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+        work()
+
+    return ended(forked(dropped))
 
 
 cli.get_command(click.Context(cli), "train")  # whoever gives root's rights away may not see Python's own files any more
 
-pytestmark = pytest.mark.process
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 
 
@@ -126,3 +192,20 @@ def test_another_thread_and_another_hash_seed_give_the_same_bits(folder, text):
     line = [*STREAMCUT, "train", str(folder / "a.zarr"), "--output", model, *options]
     subprocess.run(line, check=True, timeout=100, env={**os.environ, "PYTHONHASHSEED": "12345"})
     assert bits(load_model(model)) == expected
+
+
+@pytest.mark.parametrize("what", ["convert", "model", "checkpoint"])
+def test_a_folder_that_may_not_be_written_is_told_as_such(folder, text, what):
+    convert(text, folder / "a.zarr", shard_nnz=1000)
+    train(str(folder / "a.zarr"), **LIMITS)  # loads all that the child needs
+    closed = folder / "closed"
+    closed.mkdir()
+    os.chmod(closed, 0o555)
+    command = ["train", str(folder / "a.zarr"), "--output"]
+    work = {
+        "convert": lambda: main(["convert", str(text), str(closed / "b.zarr")]),
+        "model": lambda: main([*command, str(closed / "m.npz")]),
+        "checkpoint": lambda: main([*command, str(folder / "m.npz"), "--checkpoint", str(closed / "run")]),
+    }[what]
+    assert unprivileged(work) == ExitCode.NOT_FOUND
+    assert list(closed.iterdir()) == []

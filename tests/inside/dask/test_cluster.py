@@ -1,24 +1,22 @@
-"""Passes on Dask: rows that workers score, workers that are too small or see other data, or all die."""
+"""Workers that are too small or see other data, or die while they score rows, or all die."""
 
 from __future__ import annotations
 
 import signal
 from dataclasses import replace
 
-import dask
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit import clusters
-from kit.clusters import same, started
+from kit.clusters import started
 from kit.many_shards import make_store
 
 import streamcut
-from streamcut import CheckpointOptions, save_model
+from streamcut import CheckpointOptions
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError
 from streamcut.execution import cluster as on_dask
 from streamcut.execution.cluster import Cluster, ClusterRunner
-from streamcut.execution.cluster_connection import connect
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
 from streamcut.jobs import columns
@@ -50,16 +48,6 @@ def test_a_worker_with_too_little_memory_is_refused(client, dataset):
         Cluster(client, local=False).prepare(dataset, Needs(50_000_000, 10, row_bytes=24), lanes)
 
 
-def test_workers_of_our_own_are_not_profiled():
-    """Under Python 3.11 that can stop them for ever."""
-    with dask.config.set({"distributed.worker.profile.enabled": True}), connect("local-cluster", workers=1) as own:
-        assert list(own.client.run(is_profiled).values()) == [False]
-
-
-def is_profiled(dask_worker):
-    return "profile" in dask_worker.periodic_callbacks
-
-
 def test_when_all_workers_die_the_checkpoint_is_good(dataset, tmp_path, monkeypatch):
     monkeypatch.setattr(on_dask, "DEADLINE", 3.0)
     asked = {"solver": "ocas", "lanes": 5, "C": 0.01}
@@ -77,13 +65,6 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, tmp_path, monkeypa
 
 
 FEW = {"solver": "bundle-dca", "row_cache": "20%", "sweeps": 4, "max_passes": 6, "tol": 1e-9, "tol_relative": None}
-KINDS = {
-    "hinge": {},
-    "logistic, scaled": {"loss": "logistic", "scale": "std"},
-    "classes, logistic": {"task": "multiclass", "strategy": "one-vs-rest", "loss": "logistic"},
-    "all classes": {"task": "multiclass"},
-    "softmax": {"task": "multiclass", "loss": "softmax"},
-}
 
 
 @pytest.fixture(scope="module")
@@ -114,20 +95,6 @@ def scored(monkeypatch):
 
     monkeypatch.setattr(ClusterRunner, "run", noted)
     return seen
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_that_workers_score_have_the_bits_of_threads(client, stores, tmp_path, scored, kind):
-    store = stores[4 if "multiclass" in KINDS[kind].values() else 2]
-    here, there = (streamcut.train(store, **{**FEW, **KINDS[kind]}, scheduler=on) for on in ("threads", client))
-    assert len(scored) > 4
-    assert scored == [False] + [True] * (len(scored) - 1), "only the first pass is not scored by workers"
-    for name, model in (("here", here), ("there", there)):
-        save_model(model, str(tmp_path / f"{name}.npz"))
-    assert same(tmp_path / "here.npz", tmp_path / "there.npz")
-    assert here.resources["readings"] == there.resources["readings"]
-    assert [line["passes"] for line in here.history] == [line["passes"] for line in there.history]
-    assert there.history[-1]["bytes_read"] < here.history[-1]["bytes_computed"], "workers keep what they have decoded"
 
 
 def test_a_worker_that_dies_while_it_scores_changes_nothing(stores, tmp_path, scored):

@@ -148,15 +148,6 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
     assert len(recorder.moments) > resumed > 5
 
 
-def test_a_damaged_checkpoint_is_refused(tmp_path):
-    folder = tmp_path / "run"
-    train(data(), checkpoint=options(folder, every=0.0), **{**LIMITS, "max_passes": 6}, **SOLVERS["cpa"])
-    (path,) = folder.glob("*.checkpoint")
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CorruptError, match="damaged checkpoint"):
-        train(data(), checkpoint=options(folder), **LIMITS, **SOLVERS["cpa"])
-
-
 def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
     path = tmp_path / "a.checkpoint"
     arrays = {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.arange(6, dtype=np.int64).reshape(2, 3)}
@@ -269,30 +260,6 @@ def held(store, folder, point, *more):
         process.kill()
         process.communicate()
         (folder / "gate").unlink()
-
-
-@pytest.mark.parametrize(
-    ("point", "number", "code"),
-    [
-        ("train.shard:1", signal.SIGINT, 130),
-        ("train.shard:20", signal.SIGTERM, 143),
-        ("ckpt_rename:2", signal.SIGINT, 130),
-        ("model_rename:1", signal.SIGTERM, 143),
-    ],
-)
-def test_58_a_signal_at_any_moment_leaves_the_best_model(store, tmp_path, point, number, code):
-    keep = ("--checkpoint", str(tmp_path / "run"), "--checkpoint-every", "0s")
-    with held(store, tmp_path, point, *keep) as (process, gate):
-        process.send_signal(number)
-        gate.close()
-        out, err = process.communicate(timeout=100)
-    assert process.returncode == code, err
-    if point == "train.shard:1":
-        assert "interrupted" in err
-        assert not (tmp_path / "m.npz").exists()
-    else:
-        ended = "converged" if point.startswith("model") else "interrupted"
-        assert load_model(tmp_path / "m.npz").stop_reason == json.loads(out.splitlines()[-1])["stop_reason"] == ended
 
 
 def test_a_second_signal_ends_at_once(store, tmp_path):

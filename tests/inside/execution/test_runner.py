@@ -12,14 +12,13 @@ import pytest
 from kit.many_shards import FEATURES, ROWS, make_store
 
 from streamcut.errors import CorruptError
-from streamcut.execution.feed import Feed, Traffic
+from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.interrupts import result_of
 from streamcut.foundation.rounding import Grids
-from streamcut.io.manifest import Statistics
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles.row_passes import First, ScorePass, SlopesPass, StepPass
@@ -161,32 +160,6 @@ class TestRunner:
             asked[0] = False
             np.testing.assert_array_equal(runner.run(score(w, dataset, kappa=0.5))[0].a, before)
 
-    def test_row_state_that_is_set_from_outside_is_used(self, make, dataset):
-        with make(dataset, plan_lanes(dataset.manifest.statistics, 5)) as runner:
-            for name in ("z", "z_b"):
-                runner.row_state.add(name)
-            runner.rows["z"][:] = 3.0
-            runner.rows["z_b"][1000:] = 1.0
-            loss = float(runner.run(StepPass(0.25, Hinge()))[0].sum())  # z_b becomes 0.75, or 1.5
-            assert loss == 250.0
-            np.testing.assert_array_equal(runner.rows["z_b"], np.repeat([0.75, 1.5], [1000, ROWS - 1000]))
-
-
-def test_a_lane_says_which_shards_it_will_read(dataset, monkeypatch):
-    seen = []
-    real = dataset.read
-    monkeypatch.setattr(dataset, "expect", lambda *shards: seen.append(("expects", *shards)))
-    monkeypatch.setattr(dataset, "read", lambda shard, buffers=None: seen.append(("reads", shard)) or real(shard, buffers))
-    rows = [shard.rows for shard in dataset.manifest.shards]
-    feed = Feed(dataset, frozenset([2]))
-    for _ in range(2):
-        seen.clear()
-        for _ in feed.blocks(0, sum(rows[:3]) + 1, feed.buffers(), Traffic()):
-            pass
-    # what is in memory is not expected, nor what lies behind the lane
-    began, then = [("expects", 0, 1, 3), ("reads", 0), ("expects", 1, 3), ("reads", 1)], [("expects", 3)]
-    assert seen == [*began, *then, *then, ("reads", 3), ("expects",)]
-
 
 def test_a_signal_that_another_thread_gets_is_handled_during_a_wait():
     answer: Future[str] = Future()
@@ -200,18 +173,3 @@ def test_a_signal_that_another_thread_gets_is_handled_during_a_wait():
     finally:
         late.cancel()
         signal.signal(signal.SIGUSR1, before)
-
-
-LANES = [(1, 10, 2), (3, 10, 4), (40, 10, 16), (40, 1_000_000, 8), (40, 6_000_000, 1)]
-
-
-@pytest.mark.parametrize(("millions", "features", "lanes"), LANES)
-def test_there_are_as_many_lanes_as_their_dense_sums_pay_for(millions, features, lanes):
-    """At least 2¹⁹ entries each, and four for every feature."""
-    given = Statistics(n_rows=100_000, n_features=features, nnz=millions << 20)
-    planned = plan_lanes(given)
-    assert len(planned) == lanes
-    assert planned.bounds[0] == 0
-    assert planned.bounds[-1] == 100_000
-    assert len(plan_lanes(given, 7)) == 7
-    assert len(plan_lanes(Statistics(n_rows=3, n_features=1, nnz=3), 7)) == 3

@@ -1,4 +1,4 @@
-"""The command line from outside: exit codes, what goes to stdout and what to stderr, help that is the documentation."""
+"""What ends a command, and signals on the way."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ import signal
 import subprocess
 import sys
 
-import click
 import pytest
 
-from streamcut.cli.made import _seconds
 from streamcut.cli.signals import HungUp, Terminated
 from streamcut.errors import ExitCode
 
 pytestmark = [pytest.mark.smoke, pytest.mark.process]
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1.5h", 5400), ("1d", 86400)])
-def test_durations(text, seconds):
-    assert _seconds(text) == seconds
-    with pytest.raises(click.BadParameter):
-        _seconds(text[:-1])
 
 
 # --- what ends a command ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Nothing from file names, labels, feature names or forged files steers a terminal, or is markup in a report (BAD_INPUT 60)."""
+"""Nothing from file names, labels, feature names or forged files steers a terminal, or is markup in a report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streamcut.foundation.shown import html, visible
 ROWS = "1 1:0.5 3:1\n-1 2:1\n1 1:2\n-1 2:2 3:-1\n"
 
 
-def test_60_what_is_shown_is_printable_and_what_is_printable_stays():
+def test_what_is_shown_is_printable_and_what_is_printable_stays():
     assert visible("naïve 日本 a b") == "naïve 日本 a b"
     shown = {name: visible(text) for name, text in NAMES.items()}
     assert all(text.isprintable() for text in shown.values())
@@ -25,7 +25,7 @@ def test_60_what_is_shown_is_printable_and_what_is_printable_stays():
     assert html(NAMES["markup"]).startswith("&lt;script&gt;")
 
 
-def test_60_a_forged_store_and_model(run, tmp_path, monkeypatch):
+def test_a_forged_store_and_model(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("a.svm").write_text(ROWS)
     streamcut.convert("a.svm", "a.zarr")

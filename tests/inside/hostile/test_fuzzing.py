@@ -10,7 +10,7 @@ from inside.kit.fuzzing import FUZZERS
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_48_fuzzed(tmp_path):
+def test_fuzzed_lines_of_vowpal_wabbit(tmp_path):
     steps = FUZZERS["vw"](random.Random(0), tmp_path)
     for _ in range(60):
         next(steps)

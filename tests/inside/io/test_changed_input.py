@@ -1,4 +1,4 @@
-"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name (BAD_INPUT 57)."""
+"""Inputs that change while `convert` reads them: exit 3 with their name, and nothing under a final name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ import pytest
 from kit.shared.changed_input import KINDS
 
 import streamcut
-from streamcut.errors import BadInputError
 from streamcut.io.conversion import work
-from streamcut.io.unchanged import FileStates
 
 inputs = kit.shared.changed_input.inputs
 folder = kit.shared.changed_input.folder
@@ -74,60 +72,21 @@ def refused(run, folder: Path, name: str, victim: Path, options: list[str]) -> N
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "a.anndata"])
-def test_57_every_change_of_every_kind_of_input(run, folder, monkeypatch, name, change):
+def test_every_change_of_every_kind_of_input(run, folder, monkeypatch, name, change):
     meanwhile(monkeypatch, lambda: change(folder / name))
     refused(run, folder, name, folder / name, ["--shard-nnz", "900"])
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["a.svm", "a.svm.gz"])
-def test_57_every_way_to_convert_text(run, folder, monkeypatch, name, way):
+def test_every_way_to_convert_text(run, folder, monkeypatch, name, way):
     meanwhile(monkeypatch, lambda: grown(folder / name))
     refused(run, folder, name, folder / name, WAYS[way])
 
 
-def test_57_files_beside_a_matrix_and_inside_a_directory(run, folder, monkeypatch):
-    meanwhile(monkeypatch, lambda: rewritten(folder / "y.txt"))
-    refused(run, folder, "a.npz", folder / "y.txt", ["--shuffle", "2"])
-    files = [path for path in (folder / "a.anndata" / "X").rglob("*") if path.is_file()]
-    victim = max(files, key=lambda path: path.stat().st_size)
-    meanwhile(monkeypatch, lambda: rewritten(victim))
-    refused(run, folder, "a.anndata", victim, [])
-
-
-def test_57_standard_input_from_a_file(run, folder, monkeypatch):
-    meanwhile(monkeypatch, lambda: grown(folder / "a.svm"))
-    with open("a.svm") as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        code, _, err = run("convert", "-", "out.zarr")
-    assert (code, "-: changed while" in err) == (3, True), err
-    assert not Path("out.zarr").exists()
-
-
-def test_57_an_error_of_a_file_cut_short_says_that_it_changed(run, folder, monkeypatch):
-    """What the reader meets is a malformed line: only the change says why."""
-    text = (folder / "a.svm").read_text() * 400
-    (folder / "a.svm").write_text(text)
-    cut = text.index("\n", len(text) // 2) - 4
-    meanwhile(monkeypatch, lambda: os.truncate(folder / "a.svm", cut))
-    before = FileStates(["a.svm"])
-    refused(run, folder, "a.svm", folder / "a.svm", ["--workers", "1", "--memory", "auto"])
-    with pytest.raises(BadInputError, match=r"a\.svm: changed while"):
-        before.expect()
-
-
-def test_57_a_store_that_was_there_stays(run, folder, monkeypatch):
-    assert run("convert", "a.svm", "out.zarr")[0] == 0
-    rows = streamcut.open("out.zarr").manifest
-    meanwhile(monkeypatch, lambda: grown(folder / "a.svm"))
-    code, _, err = run("convert", "a.svm", "out.zarr", "--force", "--shuffle", 1)
-    assert code == 3, err
-    assert streamcut.open("out.zarr").manifest == rows
-
-
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 @pytest.mark.parametrize("change", [truncated, grown])
-def test_57_text_that_is_scored(run, folder, monkeypatch, command, change):
+def test_text_that_is_scored(run, folder, monkeypatch, command, change):
     from streamcut import prediction
 
     streamcut.convert("a.svm", "out.zarr")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import threading
-from collections import Counter
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,15 +14,8 @@ import pytest
 from kit.object_stores import SECRET, s3_server, write_rows
 
 import streamcut
-from streamcut.errors import CorruptError, NotFoundError, UsageError
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.passes import Pass
-from streamcut.execution.runner import Runner
-from streamcut.io.dataset import first_rows
+from streamcut.errors import CorruptError, NotFoundError
 from streamcut.io.places import remote
-from streamcut.io.stores import remote_store
-from streamcut.io.stores.chunk_cache import ChunkCache
 from streamcut.io.stores.remote_store import RemoteStore
 from streamcut.io.stores.verify import verify_store
 
@@ -89,47 +80,6 @@ def test_what_fails_for_ever_is_an_error_that_names_the_chunk(server):
         data.read(0)
 
 
-def test_what_is_on_its_way_stays_within_its_memory(server, monkeypatch):
-    data = streamcut.open(URL)
-    sizes = data._sizes
-    monkeypatch.setattr(remote_store, "AHEAD_BYTES", 2 * max(sizes))
-    for shard in (0, 3, 6, 1):
-        data.expect(*range(shard, len(sizes)))
-        assert sum(sizes[k] for k in data._coming) <= 2 * max(sizes)
-        assert {shard, shard + 1} <= data._coming.keys()
-    assert [data.read(k).n_rows for k in range(len(sizes))] == [shard.rows for shard in data.manifest.shards]
-
-
-@pytest.mark.parametrize(("lanes", "workers"), [(1, 1), (5, 1), (5, 3)])
-def test_a_pass_asks_for_each_chunk_of_its_lanes_once(server, lanes, workers):
-    """And for no chunk of a shard that stays in memory."""
-    data = streamcut.open(URL)
-    planned = plan_lanes(data.manifest.statistics, lanes)
-    borders = first_rows(data.manifest)
-    shards = range(len(borders) - 1)
-    with Runner(Feed(data, frozenset([1, 4])), planned, workers) as runner:
-        runner.run(Nothing())  # 1 and 4 are read for good
-        server.asked.clear()
-        runner.run(Nothing())
-    ranges = [planned.rows(lane) for lane in range(lanes)]
-    reading = {k: sum(a < borders[k + 1] and b > borders[k] for a, b in ranges) for k in shards if k not in (1, 4)}
-    asked = Counter(int(path.split("/shards/")[1].split("/")[0]) for path in chunks_asked(server))
-    chunks = {k: sum(1 for _ in data.files(k)) for k in shards}
-    assert asked.keys() == reading.keys()
-    for shard, times in reading.items():  # lanes that meet in one may both ask for it
-        assert chunks[shard] <= asked[shard] <= times * chunks[shard]
-
-
-class Nothing(Pass):
-    """A pass that does nothing with the rows."""
-
-    def visit_chunk(self, partial, rows, chunk):
-        """Nothing."""
-
-    def merge(self, total, part):
-        return total
-
-
 def test_with_a_cache_the_second_run_asks_for_no_chunk(store, server, tmp_path, monkeypatch):
     monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
     expected = bits(streamcut.train(store, **OPTIONS))
@@ -153,39 +103,6 @@ def test_a_cache_keeps_to_its_size(store, server, tmp_path, monkeypatch):
         assert bits(streamcut.train(URL, **OPTIONS)) == bits(streamcut.train(store, **OPTIONS))
         used = sum(each.stat().st_size for each in (tmp_path / "cache").rglob("*") if each.is_file())
         assert 10_000 < used <= 20_000 + 200
-
-
-def test_the_cache_of_a_command(store, server, tmp_path, run, monkeypatch):
-    line = ("--solver", "ocas", "--max-passes", "2", "--output", tmp_path / "m.npz")
-    monkeypatch.setenv("STREAMCUT_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "1GB")
-    assert run("train", URL, *line)[0] == 0
-    server.asked.clear()
-    assert run("evaluate", tmp_path / "m.npz", URL)[0] == 0
-    assert chunks_asked(server) == []
-    monkeypatch.setenv("STREAMCUT_CACHE_SIZE", "5 parsecs")
-    code, _, err = run("train", URL, *line, "--force")
-    assert (code, "parsecs" in err) == (2, True)
-
-
-def test_a_cache_is_no_place_for_other_files(tmp_path):
-    (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="holds other files"):
-        ChunkCache(tmp_path, None, "0" * 64)
-    assert (tmp_path / "mine.txt").read_text() == "mine"
-
-
-def test_a_remote_store_can_be_sent_to_a_worker(server):
-    again = pickle.loads(pickle.dumps(streamcut.open(URL)))
-    assert again.read(2).n_rows == again.manifest.shards[2].rows
-
-
-def test_memory_counts_what_is_on_its_way(server):
-    plans = []
-    streamcut.train(URL, **OPTIONS, on_plan=plans.append)
-    assert dict(plans[0].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
-    streamcut.train(URL, **OPTIONS, scale="max-abs", on_plan=plans.append)
-    assert dict(plans[1].lines)["shards on their way"] >= remote_store.AHEAD_BYTES
 
 
 def test_an_s3_server(store, server, run, tmp_path):

@@ -5,14 +5,10 @@ What single lines mean is in tests/hostile/test_bad_input.py and, against a slow
 
 from __future__ import annotations
 
-import os
-import re
-import threading
-
 import numpy as np
 import pytest
 
-from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
 
 pytestmark = pytest.mark.smoke
@@ -37,54 +33,6 @@ def rows_of(source) -> list[tuple]:
 
 
 O = SvmlightOptions  # noqa: E741
-
-
-def test_43_files_of_different_base(tmp_path):
-    (tmp_path / "a.svm").write_bytes(b"1 0:1 2:1\n")
-    (tmp_path / "b.svm").write_bytes(b"1 1:1 4:1\n")
-    source = SvmlightSource([str(tmp_path)], O(index_base=None, n_features=4))
-    with pytest.raises(BadInputError, match=r"b\.svm has index 4.*a\.svm has index 0"):
-        rows_of(source)
-
-
-def test_43_qid_across_files(tmp_path):
-    """A query may go on in the next file, but not come back later."""
-    for name, text in {"a": "1 qid:1\n1 qid:2\n", "b": "1 qid:2\n", "c": "# c\n1 qid:1\n"}.items():
-        (tmp_path / name).write_text(text)
-    assert len(rows_of(SvmlightSource([str(tmp_path / "a"), str(tmp_path / "b")]))) == 3
-    with pytest.raises(BadInputError, match=r"c:2: qid 1 comes back"):
-        rows_of(SvmlightSource([str(tmp_path)]))
-
-
-def test_42_pipes(tmp_path, monkeypatch):
-    """A FIFO and standard input are read once, front to back."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    writer = threading.Thread(target=lambda: fifo.write_bytes(b"1 1:1\n" * 1000))
-    writer.start()
-    source = SvmlightSource([str(fifo)], block_bytes=100)
-    assert rows_of(source) == [(1, {0: 1})] * 1000
-    writer.join()
-    read, write = os.pipe()
-    os.write(write, b"-1 1:1\n")
-    os.close(write)
-    with os.fdopen(read) as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        assert rows_of(SvmlightSource(["-"])) == [(-1, {0: 1})]
-    with pytest.raises(UsageError, match="read once"):
-        rows_of(SvmlightSource(["-"], O(index_base=None, n_features=3)))
-
-
-def test_skip_reports_what_it_leaves_out(tmp_path):
-    text = b"1 1:1\nbad\n1 2:x\n# c\n-1 2:1\n1 0:1\n"
-    source = source_of(tmp_path, text, O(on_error="skip"))
-    assert rows_of(source) == [(1, {0: 1}), (-1, {1: 1})]
-    ends = [re.search(r"in\.svm:(\d+):.*: (.*)$", reject).groups() for reject in source.rejects]
-    assert ends == [("2", "bad"), ("3", "1 2:x"), ("6", "1 0:1")]
-    assert source.counters["skipped_lines"] == 3
-    assert "label" in source.rejects[0]
-    with pytest.raises(BadInputError, match=r"more than 2 refused lines.*in\.svm:6:3"):
-        rows_of(source_of(tmp_path, text, O(on_error="skip", max_errors=2)))
 
 
 def make_text(qid: bool = False) -> bytes:
@@ -154,10 +102,3 @@ def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):
         rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, held_line=20_000))
     with pytest.raises(BadInputError, match=r"in\.svm:21: .* longer than 20,000 bytes"):
         rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, max_line_bytes=20_000))
-
-
-def test_stopping_early_leaves_no_thread(tmp_path):
-    blocks = source_of(tmp_path, make_text(), threads=2, block_bytes=1000).blocks()
-    next(blocks)
-    blocks.close()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("streamcut")]

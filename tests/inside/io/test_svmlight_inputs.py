@@ -1,4 +1,4 @@
-"""Which files are read, how they are decompressed, and whether groups stand together."""
+"""Streams one behind the other, bombs, and groups that come back."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.io.sources.row_source import GroupCheck
-from streamcut.io.text.decompress import open_bytes
-from streamcut.io.text.inputs import find_inputs
+from streamcut.io.sources.source import GroupCheck
+from streamcut.io.text.inputs import open_bytes
 
 COMPRESS = {
     "gzip": gzip.compress,
@@ -64,29 +62,6 @@ def test_streams_one_behind_the_other(kind):
     assert decompressed(compress(b"")) == b""
 
 
-@pytest.mark.parametrize("kind", COMPRESS)
-@pytest.mark.parametrize("damage", ["byte", "cut 1", "cut 100", "cut to 10", "junk", "other"])
-def test_damage_is_refused(kind, damage):
-    data = bytearray(COMPRESS[kind](TEXT))
-    if damage == "byte":
-        data[1000] ^= 4
-    elif damage.startswith("cut"):
-        data = data[: 10 if damage.endswith("10") else -int(damage.split()[1])]
-    else:
-        data += b"junk" if damage == "junk" else COMPRESS["gzip" if kind == "xz" else "xz"](b"1")
-    if kind in ("bzip2", "xz") and damage in ("junk", "other"):
-        assert decompressed(bytes(data)) == TEXT  # as their programs read it
-        return
-    with pytest.raises(BadInputError, match=f"name: .*{kind}"):
-        decompressed(bytes(data))
-
-
-@pytest.mark.parametrize("text", [b"", b"1", b"BZ", b"1 1:1\n" * 1000])
-def test_plain_text(text):
-    assert decompressed(text) == text
-    assert decompressed(text, kind=Pipe) == text
-
-
 def test_zstd_bombs_take_bounded_memory():
     import tracemalloc
 
@@ -97,38 +72,6 @@ def test_zstd_bombs_take_bounded_memory():
     assert sum(iter(lambda: stream.readinto(buffer), 0)) == 1 << 30
     assert tracemalloc.get_traced_memory()[1] < 100_000_000
     tracemalloc.stop()
-
-
-def test_42_paths(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "d" / "e").mkdir(parents=True)
-    for name in ("b.svm", "a.svm", "d/z.svm", "d/e/c.svm", "d/.hidden", "[x].svm"):
-        (tmp_path / name).write_text("1\n")
-    names = [found.name for found in find_inputs(["b.svm", "a.svm", "d"])]
-    assert names == ["b.svm", "a.svm", "d/e/c.svm", "d/z.svm"]
-    assert [found.name for found in find_inputs(["[ab].svm"])] == ["a.svm", "b.svm"]
-    assert [found.name for found in find_inputs(["d/**/*.svm"])] == ["d/e/c.svm", "d/z.svm"]
-    assert [found.name for found in find_inputs(["[x].svm"])] == ["[x].svm"]  # what exists is no pattern
-    assert find_inputs(["a.svm"])[0].size == 2
-    (tmp_path / "empty").mkdir()
-    for missing in ("none", "*.txt", "empty"):
-        with pytest.raises(NotFoundError, match=missing.replace("*", r"\*")):
-            find_inputs([missing])
-    for twice in (["a.svm", "./a.svm"], ["-", "-"], []):
-        with pytest.raises(UsageError):
-            find_inputs(twice)
-
-
-def test_42_unreadable(tmp_path, monkeypatch):
-    path = tmp_path / "a.svm"
-    path.write_text("1\n")
-    found = find_inputs([str(path)])[0]
-    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs the tests as root can read everything
-    with pytest.raises(NotFoundError, match="permission"):
-        find_inputs([str(path)])
-    path.unlink()
-    with pytest.raises(NotFoundError, match="No such file"):
-        found.open()
 
 
 @settings(max_examples=200, deadline=None)
@@ -149,36 +92,3 @@ def test_first_repeat_is_the_first_row_of_a_second_run(qid, cuts):
             found = start + row
             break
     assert found == expected
-
-
-def test_groups_beyond_memory_must_be_sorted(monkeypatch):
-    monkeypatch.setattr("streamcut.io.sources.row_source.MAX_GROUPS", 1000)
-    check = GroupCheck()
-    for start in range(0, 10_000, 100):
-        assert check.first_repeat(np.arange(start, start + 100)) is None
-    with pytest.raises(MemoryBudgetError, match="group_by_qid=True"):
-        check.first_repeat(np.array([10_000, 5]))
-
-
-def test_many_unsorted_groups():
-    ids = np.random.default_rng(0).permutation(200_000)
-    check = GroupCheck()
-    for part in np.array_split(ids, 100):
-        assert check.first_repeat(np.repeat(part, 2)) is None
-    assert check.first_repeat(ids[77:78]) == 0
-
-
-def test_links_and_twins(tmp_path, monkeypatch):
-    """A hard link is a file of its own, a symbolic one is the file that it leads to; hidden folders are left out."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("d/a.svm", "d/e.f/b.svm", "d/e/b.svm", "d/.git/c.svm", "d/.c.svm"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("1 1:1\n")
-    assert [found.name for found in find_inputs(["d/"])] == ["d/a.svm", "d/e/b.svm", "d/e.f/b.svm"]
-    monkeypatch.chdir(tmp_path / "d")
-    assert [found.name for found in find_inputs(["."])] == ["a.svm", "e/b.svm", "e.f/b.svm"]
-    os.link("a.svm", "twin.svm")
-    assert len(find_inputs(["."])) == 4
-    os.symlink("a.svm", "link.svm")
-    with pytest.raises(UsageError, match="named twice"):
-        find_inputs(["."])

@@ -1,4 +1,4 @@
-"""Tables become the rows that scikit-learn's transformers would make, whatever they are stored as and however they are read."""
+"""Words, hashes and bins of tables next to slow references, whatever the blocks and threads."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.shared.tables import OPTIONS, N, matrix, write
-from reference.rows import store_bytes
+from kit.shared.tables import OPTIONS, matrix, write
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
 import streamcut
 import streamcut.foundation.files
 from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.formats.registry import CSV
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import Column, Table
+from streamcut.io.sources.source import Sizes
 from streamcut.io.tables import word_kernels
 from streamcut.io.tables.encoder import Encoder, Place, interval_names
-from streamcut.io.tables.opening import OpenedTables
-from streamcut.io.tables.text_files import CsvFile, TsvFile
 
 frame = kit.shared.tables.frame
 
@@ -45,7 +44,8 @@ def test_rows_depend_neither_on_blocks_nor_on_threads(frame, tmp_path, bits):
     )
     found = []
     for block, threads in ((1 << 20, 1), (1 << 10, 1), (3000, 3)):
-        rows = OpenedTables([CsvFile(path)], options).rows(block // 8, block, threads)
+        rows = CSV.open([path], options, "")
+        rows.begin(Sizes(block // 8, 8 * block, threads=threads))
         chunks = [chunk for chunk, _ in rows.blocks()]
         columns = [np.concatenate([getattr(chunk, name) for chunk in chunks]) for name in ("indices", "y")]
         values = np.concatenate([np.ones(chunk.nnz) if chunk.data is None else chunk.data for chunk in chunks])
@@ -55,16 +55,6 @@ def test_rows_depend_neither_on_blocks_nor_on_threads(frame, tmp_path, bits):
     for other in found[1:]:
         for mine, theirs in zip(found[0], other, strict=True):
             assert mine == theirs if isinstance(mine, Recipe) else (mine == theirs).all()
-
-
-def test_rows_of_nothing_but_tabs_and_marks_are_rows_wherever_blocks_begin(tmp_path):
-    rows = b"1\ta\n" + 3 * b"\t\n" + b"0\tb\n\n\xef\xbb\xbfx\tb\n"
-    (tmp_path / "a.tsv").write_bytes(b"z\tsite\n" + rows)
-    options = ConvertOptions(labels="none", categorical="z,site")
-    for block in (1, 1000):
-        reading = OpenedTables([TsvFile(str(tmp_path / "a.tsv"))], options).rows(block, 1 << 16, 1)
-        assert sum(chunk.n_rows for chunk, _ in reading.blocks()) == 6
-        assert {"z=1", "z=0", "z=\ufeffx", "site is missing"} <= set(reading.recipe().names)
 
 
 TEXTS = [
@@ -141,20 +131,3 @@ def test_bins_lie_between_quantiles(tmp_path):
         assert counts[f"age={name}"] == ((age >= low) & (age < high)).sum()
         assert 180 < counts[f"age={name}"] < 280
     assert all(low < high for low, high in pairwise(column.edges))
-
-
-@pytest.mark.parametrize("bits", [None, 8])
-def test_a_conversion_that_was_interrupted_ends_with_the_same_bytes(frame, tmp_path, monkeypatch, bits):
-    path = write(frame, tmp_path / "a.parquet")
-    options = {**OPTIONS, "hash_bits": bits, "shard_nnz": 500}
-    streamcut.convert(path, tmp_path / "whole", **options)
-    monkeypatch.setattr("streamcut.io.tables.opening._BLOCKS", 1 / 64)
-    monkeypatch.setenv("STREAMCUT_FAILPOINT", "convert.journal:5:EIO")
-    streamcut.foundation.files._hits.clear()
-    with pytest.raises(OSError, match="Input/output"):
-        streamcut.convert(path, tmp_path / "a", **options)
-    monkeypatch.undo()
-    report = streamcut.convert(path, tmp_path / "a", resume=True, **options)
-    assert report.resumed_rows > 0
-    assert (report.rows == N) == (bits is None)  # a dictionary is built again from the first row on
-    assert store_bytes(tmp_path / "a") == store_bytes(tmp_path / "whole")

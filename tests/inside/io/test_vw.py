@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's text is read as VW reads it, and what cannot be read is refused by file and line."""
+"""Vowpal Wabbit's text is read as VW reads it, its hashes are scikit-learn's."""
 
 from __future__ import annotations
 
@@ -72,18 +72,6 @@ def test_rows_are_those_of_vowpal_wabbit(tmp_path):
             assert ours[index & mask] == pytest.approx(value, rel=1e-6), line
         assert (label, weight) == (y, pytest.approx(importance)), line
     engine.finish()
-
-
-def test_keys_values_and_weights(tmp_path):
-    rows, labels, weights = read(tmp_path, LINES[1:])
-    assert rows[0] == {"f^a": 0.5, "g^x": 3.0, "g^y": -3.0}
-    assert rows[1] == {"f^a": 2.0, "f^b": 1.0}
-    assert rows[3] == {"f^a": 1.0, "f^b": 1.0, "h^z": 1.0}
-    assert rows[4] == {"spaced": 1.0, "out": 1.0}
-    assert rows[5] == rows[6] == {}
-    assert rows[8] == {"site^a=b,c": 1.0, "site^*x": 0.5, "site^1234": 2.0, "site^^": 1.0}
-    assert labels == [-1, 1, -1, 1, -1, 1, -1, 1, -1]
-    assert weights == [2.5, 0.5, 1, 1, 1, 1, 1, 1, 1]
 
 
 def test_hashed_features_are_those_of_feature_hasher(tmp_path):

@@ -48,7 +48,6 @@ def test_values_are_off_by_what_is_stated(name):
         assert low - Fraction(stated) <= Fraction(float(value)) <= high + Fraction(stated), (s, y)
 
 
-@pytest.mark.thirds
 @pytest.mark.parametrize("name", ROW_LOSSES)
 def test_constants_are_too_large_by_no_more_than_what_is_stated(name):
     loss, known = row_loss(name, OPTIONS, 1.0), {option: Fraction(value) for option, value in OPTIONS.items()}

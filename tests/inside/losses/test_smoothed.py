@@ -2,12 +2,10 @@
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamcut.compiled import row_losses, second_order
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.losses import row_loss
 from streamcut.losses.smoothed import Smoothed
@@ -47,22 +45,3 @@ def test_its_shares_are_a_lower_bound_and_cost_a_quarter_of_the_width(name, z, w
         assert loss.value(at, 0.0) + f * at + loss.conjugate(f, 0.0) >= -1e-12
     assert loss.value(z, 0.0) + f * z + loss.conjugate(f, 0.0) <= 0.25 * width * loss.kinks() + 1e-12
     assert smoothed.value(z, 0.0) == loss.value(z, 0.0)
-
-
-def test_kernels_compute_what_python_does(name):
-    loss, rng = row_loss(name, PARAMETERS, 1.0), np.random.default_rng(0)
-    smoothed, y, u = Smoothed(loss, 0.7), rng.choice([1.0, 2.0], 200), rng.uniform(0.5, 2.0, 200)
-    z, h, slack = rng.normal(0.0, 2.0, 200), np.empty(200), np.zeros(2)
-    second_order.curvatures(smoothed, z, y, u, h, slack)
-    shares = [smoothed.dual(*row) for row in zip(z, y, strict=True)]
-    np.testing.assert_allclose(h, u * [smoothed.curvature(0.0, *row) for row in zip(z, y, strict=True)])
-    above = [loss.value(at, t) + f * at + loss.conjugate(f, t) for at, t, f in zip(z, y, shares, strict=True)]
-    assert slack.sum() == pytest.approx(u @ above)
-    h_of = h.copy()
-    second_order.curvatures(loss, z, y, u, h, exact := np.zeros(2))
-    assert not h.any()
-    assert exact.sum() == pytest.approx(0.0, abs=1e-12)
-    slope, curvature = np.zeros((1, 2)), np.zeros(1)
-    row_losses.slopes(smoothed, z, z + 1.0, np.zeros(1), y, u, slope, curvature)
-    assert slope.sum() == pytest.approx(-(u @ shares))
-    assert curvature[0] == pytest.approx(h_of.sum())

@@ -1,22 +1,16 @@
-"""Platt scaling: the minimum that others find, weights as repeated rows, through files and the command line."""
+"""Probabilities of greatest likelihood: nothing that other optimisers find is better."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.special import softmax
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 
-import streamcut
-from streamcut import calibrate, predict, save_model, train
 from streamcut.calibration import platt, tempered
 from streamcut.errors import BadInputError
-from streamcut.models.files import describe_model, load_model
 
 
 def kept(scores: np.ndarray, truth: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -48,45 +42,6 @@ def test_nothing_beats_it(seed, scale, separable):
     best = minimize(value, start * [1.0 / scale, 1.0], (scores, positive, weights), method="Nelder-Mead",
                     options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})  # fmt: skip
     assert found <= best.fun + 1e-6 * (1 + best.fun)
-
-
-def test_it_is_a_logistic_regression_with_soft_targets():
-    rng = np.random.default_rng(0)
-    positive = rng.random(500) < 0.4
-    scores = np.where(positive, 1.0, -1.0) + rng.standard_normal(500)
-    t = targets(positive, np.ones(500))
-    both = LogisticRegression(C=1e10, tol=1e-10).fit(
-        np.tile(scores, 2)[:, None], np.repeat([1, 0], 500), sample_weight=np.concatenate([t, 1 - t])
-    )
-    slope, offset = platt(*kept(scores, positive, np.ones(500)))
-    assert slope == pytest.approx(-both.coef_[0, 0], rel=1e-4)
-    assert offset == pytest.approx(-both.intercept_[0], abs=1e-4)
-
-
-def test_weights_are_repeated_rows():
-    rng = np.random.default_rng(1)
-    positive, times = rng.random(80) < 0.5, rng.integers(0, 4, 80)
-    scores = np.where(positive, 1.0, -1.0) + 2 * rng.standard_normal(80)
-    repeated = platt(*kept(np.repeat(scores, times), np.repeat(positive, times), np.ones(times.sum())))
-    np.testing.assert_allclose(platt(*kept(scores, positive, times.astype(float))), repeated, rtol=1e-6)
-
-
-@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
-def test_several_classes(strategy, tmp_path):
-    rng = np.random.default_rng(5)
-    X = sp.csr_array(rng.normal(size=(900, 6)))
-    W = rng.normal(size=(6, 4))
-    truth = softmax(2.0 * (X @ W), axis=1)
-    y = np.array([rng.choice(4, p=p) for p in truth]).astype(np.float64)
-    model = train(streamcut.rows(X[:300], y[:300]), task="multiclass", strategy=strategy)
-    fitted = calibrate(model, (X[300:600], y[300:600]))
-    save_model(fitted, tmp_path / "m.npz")
-    p = predict(tmp_path / "m.npz", X[600:], answer="probabilities")
-    np.testing.assert_array_equal(p, fitted.probabilities_of(model.decision_function(X[600:])))
-    np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    best = log_loss(y[600:], truth[600:])
-    assert best < log_loss(y[600:], p) < best + 0.15
-    assert "probabilities_scale" in describe_model(load_model(tmp_path / "m.npz"), tmp_path / "m.npz")
 
 
 def test_scores_and_offsets_are_those_of_greatest_likelihood():

@@ -32,15 +32,6 @@ def test_a_row_alone_has_the_bits_it_has_among_others(model, dtype):
     np.testing.assert_array_equal(model.predict(sparse[:MOST]), model.predict(sparse)[:MOST])
 
 
-def test_rows_that_are_not_plain_go_the_way_of_every_matrix(model):
-    doubled = sp.csr_array((np.array([1.0, 2.0]), np.array([3, 3]), np.array([0, 2])), shape=(1, 60))
-    unsorted = sp.csr_array((np.array([1.0, 2.0]), np.array([7, 3]), np.array([0, 2])), shape=(1, 60))
-    for row in (doubled, unsorted, doubled.tocoo(), unsorted.tocsc(), unsorted.toarray().tolist()):
-        assert few_rows(row, 60) is None
-        np.testing.assert_allclose(model.decision_function(row), model.decision_function(sp.csr_array(row).toarray()), rtol=1e-12)
-    assert model.decision_function(sp.csr_array((0, 60))).shape[0] == 0
-
-
 def test_a_service_of_single_rows_starts_no_compiler(model, tmp_path):
     from streamcut import save_model
 

@@ -1,4 +1,4 @@
-"""The table of solvers is the one place that knows them by name; what it says of them holds."""
+"""The table of solvers is the one place that knows them by name; what it says of them holds, and weights of each are frozen."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import ast
 
 import pytest
 from kit.imports import MODULES
+from reference.frozen_weights import CASES, frozen
 
-from streamcut.config import COMMON, TrainOptions
+from streamcut.config import COMMON, SOLVERS, TrainOptions
 from streamcut.solver_table import SOLVER_TABLE
 
 pytestmark = pytest.mark.smoke
+
 
 TABLE = "streamcut.solver_table"
 
@@ -51,3 +53,11 @@ def test_every_option_is_of_some_solver():
     assert {*COMMON, *(option for record in SOLVER_TABLE.values() for option in record.options)} == {
         *TrainOptions.__dataclass_fields__
     }
+
+
+FROZEN = frozen()
+
+
+def test_every_solver_is_frozen():
+    assert {options["solver"] for _, options in CASES.values()} == set(SOLVERS)
+    assert set(FROZEN) == set(CASES)

@@ -30,7 +30,8 @@ LAYERS = [  # lower ones first; a package sees the layers below its own
     {"sklearn"},
     {"__main__"},
 ]
-FOUNDATION = {"", "compiler", "config", "errors", "foundation", "loss_table", "options", "solver_table"}  # "": streamcut itself
+FOUNDATION = {"compiler", "config", "errors", "foundation", "loss_table", "options", "problem", "solver_table"}
+FOUNDATION |= {""}  # streamcut itself
 WIRING = {
     "calibration",
     "certifying",

@@ -7,12 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
-
-import numpy as np
-import pytest
-
-from streamcut.foundation import systems
 
 PLAYED = """
 import sys
@@ -86,31 +80,3 @@ def test_all_goes_without_what_only_linux_has(tmp_path):
     assert lines[-4:] == ["peak True True", "state 1048576.0", "locked", f"{b'two' + bytes([13, 10])!r} True False"]
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["a.svm", "a.zarr", "l", "m.npz", "m.txt", "y.txt"], "no temporary file, and no lock of an output"
-
-
-def test_systems_agree_with_what_linux_says(monkeypatch):
-    """psutil and /proc are two ways to the same numbers."""
-    pytest.importorskip("psutil")
-    ours = systems.memory(), systems.resident_bytes()
-    monkeypatch.setattr(systems, "LINUX", False)
-    theirs = systems.memory(), systems.resident_bytes()
-    assert ours[0][0] == theirs[0][0]
-    assert abs(ours[1] - theirs[1]) < 32 << 20
-    assert systems.peak_bytes() > 0
-
-
-@pytest.mark.skipif(not systems.LINUX, reason="only Linux is asked")
-def test_memory_that_a_thread_has_freed_is_given_back():
-    kept = []
-
-    def work():
-        blocks = [np.ones(1 << 13) for _ in range(800)]  # 52 MB in pieces that malloc does not map one by one
-        kept.append(blocks[-1])  # above all others, which stay where they are
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    before = systems.resident_bytes()
-    systems.give_back()
-    assert before - systems.resident_bytes() > 30 << 20
-    assert kept[0].all()

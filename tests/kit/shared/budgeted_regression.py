@@ -1,4 +1,4 @@
-"""What tests/solvers/test_budgeted_regression.py and tests/inside/solvers/test_budgeted_regression.py share."""
+"""What tests/solvers/test_budgeted_regression.py and tests/inside/solvers/test_budget.py share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests/solvers/test_sbp.py and tests/inside/solvers/test_sbp.py share."""
+"""What tests/solvers/test_kernel_solvers.py and tests/inside/solvers/test_papers.py share."""
 
 from __future__ import annotations
 
