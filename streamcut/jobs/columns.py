@@ -167,7 +167,7 @@ class ColumnsJob:
         cached = self._cached_row(manifest)
         return Needs(
             dimension=features * K,
-            vectors=4,
+            vectors=4 + self.options.free,
             row_bytes=sum(arrays),
             more=(
                 *self._halves(features),

@@ -303,12 +303,13 @@ class ColumnsOracle(LinearOracle):
         totals = (above(weight, error) for weight in self.totals.tolist())
         return np.array([above(at_zero * total, gamma(8.0) * at_zero * total) for total in totals])
 
-    def cut_errors(self, b: np.ndarray) -> list[CutError]:
-        """Errors of the cuts of the active columns, in units of M; `b` (1 or 3, A) gives the size of their sums."""
+    def cut_errors(self, b: np.ndarray, places: Sequence[int] | None = None) -> list[CutError]:
+        """Errors of the cuts of the active columns, or of those at these places, in units of M; `b` (1 or 3, A) gives the size of
+        their sums."""
         if self.risk.group is not None:
             return self._joint_errors(b[0] / self.totals)
         shares, sizes = (b[0], b[0]) if len(b) == 1 else b[1:] + 2.0 * self._grids.weight_error(self._scale.rows)
-        M, scale, loss = self.totals, self._scale, self._loss.rounding
+        M, scale, loss = self.totals if places is None else self.totals[places], self._scale, self._loss.rounding
         lines = zip((scale.length * shares / M).tolist(), (sizes / M).tolist(), M.tolist(), strict=True)
         return [scale.cut_error(self._grids, slope, offset, total, loss) for slope, offset, total in lines]
 

@@ -35,16 +35,16 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.bundle import two_cuts
-from streamcut.bundle.intercept import EVERYWHERE, Interval, best_intercept
+from streamcut.bundle.intercept import EVERYWHERE
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.compiled.vectors import dot
 from streamcut.errors import UsageError
 from streamcut.execution.runner import Interrupted
-from streamcut.foundation.rounding import combined, combined_square, dual_value, objective, plane_doubt
+from streamcut.foundation.rounding import objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.solvers.acceleration import Guard
+from streamcut.solvers.columns_bounds import add_shares, take_bounds
 from streamcut.solvers.columns_search import centre, search, to_the_scored
 from streamcut.solvers.columns_state import Answer, Line, State
 from streamcut.solvers.progress import Iteration, Progress, StoppingRule
@@ -251,20 +251,13 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
     """Updates after a pass that scored W: line search, master problem, and the start of the next pass."""
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.scored = None if l1 is None else W
-    s.U += sums.U
-    s.b += sums.b
+    newest = add_shares(s, oracle, sums)
     found, costly = np.empty((7, A * s.width)), oracle.costly
-    U, G = s.U[costly], s.G[costly]
+    U, G = newest.U[costly], s.G[costly]
     vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty_like(found), found)
     uu, gu, gg, _, bd, dd, _ = s.sums(found)
     search(s, oracle, W, bd, dd)
-    b, b_G, price = s.b[0], s.offsets, None
-    if oracle.free:
-        b, b_G, price = _priced(s, oracle)
-    p, q = two_cuts.mix(U, G, b, b_G, C, l1, np.stack([gg, gu, uu]), price)
-    _take_bounds(s, oracle, p, q, np.stack([gg, gu, uu]))
-    vectors.mix(s.U, s.each(p), s.each(q), s.G)
-    s.offsets = p * s.offsets + q * s.b[0]
+    take_bounds(s, oracle, newest, np.stack([gg, gu, uu]))
     e = np.empty(A)
     for a, line in enumerate(s.lines):
         if line.guard.hands_over(line.gap) or line.guard.plain or stuck[a]:
@@ -290,42 +283,6 @@ def _moved(lines: list[Line], pulls: np.ndarray, e: np.ndarray) -> np.ndarray:
         secant = line.times * before / fell if fell * before > 0.0 else np.inf
         line.times = max(least, min(secant, _FASTER * line.times)) if before else least
     return pulls * [line.times for line in lines]
-
-
-def _priced(s: State, oracle: ColumnsOracle) -> tuple[np.ndarray, np.ndarray, two_cuts.Price]:
-    """Narrow the intervals of intercepts; returns (b, b of G, the price of pulls) of the master problems for their middles."""
-    C, M = oracle.costs, oracle.totals
-    for a, (column, line) in enumerate(zip(oracle.active.tolist(), s.lines, strict=True)):
-        assert line.within is not None
-        w_b, c_bar = np.ascontiguousarray(s.best[oracle.costly, a]), float(C[a] * M[a])
-        line.within = line.within.within(best_intercept(oracle.halves[column], c_bar, w_b, line.F, line.bound))
-    known = [line.within if line.within is not None and line.within.known else Interval(0.0, 0.0) for line in s.lines]
-    middle, half = (np.array([getattr(each, name) for each in known]) for name in ("middle", "half"))
-    return s.b[0] - middle * s.U[-1], s.offsets - middle * s.G[-1], two_cuts.Price(C * s.G[-1], C * s.U[-1], half)
-
-
-def _take_bounds(s: State, oracle: ColumnsOracle, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:
-    """Bound every column by its mixture pG + qU; where that is no better than G alone, set p = 1 and q = 0, in place."""
-    M, C, D, l1 = oracle.totals, oracle.costs, oracle.size, oracle.l1s
-    if l1 is not None:
-        out = two_cuts.dual_model(s.U[oracle.costly], s.G[oracle.costly], p, q, C, l1)
-    for a, (line, cut) in enumerate(zip(s.lines, oracle.cut_errors(s.b), strict=True)):
-        m, pa, qa, c_bar = float(M[a]), float(p[a]), float(q[a]), float(C[a] * M[a])
-        gg, gu, uu = (squares[:, a] / (m * m)).tolist()
-        size, pull = pa * np.sqrt(gg) + qa * np.sqrt(uu), 0.0
-        if line.within is not None:
-            pull = -(pa * s.G[-1, a] + qa * s.U[-1, a]) / m
-            size += (pa * abs(s.G[-1, a]) + qa * abs(s.U[-1, a])) / m
-        b, offset = (pa * s.offsets[a] + qa * s.b[0, a]) / m, (pa * abs(s.offsets[a]) + qa * abs(s.b[0, a])) / m
-        b, error = float(b), combined(pa, line.error, qa, cut, float(size), float(offset))
-        square = combined_square(pa, qa, gg, gu, uu, D) if l1 is None else float(out[0, a]) / (c_bar * c_bar)
-        says, off = (b, error) if line.within is None else line.within.settled(b, error, float(pull))
-        bound = dual_value(c_bar, square, says, off, D)
-        if bound > line.bound:  # false as long as nothing is known of an intercept
-            line.bound, line.error = bound, error
-            line.taken = float(c_bar * says - 0.5 * c_bar * c_bar * square) - bound
-        else:
-            p[a], q[a] = 1.0, 0.0
 
 
 def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answer:

@@ -19,7 +19,8 @@ from streamcut.solvers.acceleration import Guard
 from streamcut.solvers.progress import Iteration
 from streamcut.solvers.standstill import Standing
 
-_VECTORS = ("y", "best", "U", "G")
+_VECTORS = ("y", "best", "U", "G", "partner")
+_NUMBERS = ("b", "offsets", "partner_offsets")
 _OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
 
 
@@ -52,6 +53,7 @@ class Line:
     solved  scored by the next pass in place of y: the w that solves for cached rows
     from_model  whether `solved` are the weights of a model: they become the best point as they are
     within  the proved interval of the optimal intercept, if it is free
+    partner_error  of the partner of the newest cut
     pull    pull of the shares on it after the last pass; it then moved by `times` that
     began   its first iteration; trace: F and the bound in that and those after it
     """
@@ -68,6 +70,7 @@ class Line:
     solved: np.ndarray | None = None
     within: Interval | None = None
     from_model: bool = False
+    partner_error: CutError = CutError(0.0, 0.0)  # noqa: RUF009 - it is immutable
     pull: float = 0.0
     times: float = 1.0
     began: int = 0
@@ -92,7 +95,8 @@ class Line:
 @dataclass(slots=True, eq=False)
 class State:
     """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
-    (1 or 3, P), offsets (P); a Line of each. `answers` of the columns that have left, by number. With an l1, which leaves the
+    (1 or 3, P), offsets (P); a Line of each. With a free intercept, `partner` (D, A), else (0, A), with partner_offsets (P): the
+    latest U that pulled on it the other way. `answers` of the columns that have left, by number. With an l1, which leaves the
     points `scored` by the last pass fewer weights than `best`, these until the next pass.
 
     The P problems are columns, or groups of `width` columns: a vector of one is its columns, flat.
@@ -104,6 +108,8 @@ class State:
     G: np.ndarray
     b: np.ndarray
     offsets: np.ndarray
+    partner: np.ndarray
+    partner_offsets: np.ndarray
     lines: list[Line]
     answers: dict[int, Answer] = field(default_factory=dict)
     width: int = 1
@@ -113,8 +119,9 @@ class State:
     def at_zero(cls, oracle: ColumnsOracle, problems: int) -> State:
         """The state of so many problems before any pass; they have no lines yet."""
         width = oracle.risk.width
-        y, best, U, G = (np.zeros((oracle.dimension, problems * width)) for _ in _VECTORS)
-        return cls(y, best, U, G, constants(oracle.risk.loss, problems), np.zeros(problems), [], width=width)
+        y, best, U, G = (np.zeros((oracle.dimension, problems * width)) for _ in range(4))
+        partner = np.zeros((oracle.dimension * oracle.free, problems * width)), np.zeros(problems)
+        return cls(y, best, U, G, constants(oracle.risk.loss, problems), np.zeros(problems), *partner, [], width=width)
 
     def of(self, vectors: np.ndarray, a: int) -> np.ndarray:
         """The columns of problem a, (D, width), a view."""
@@ -132,20 +139,23 @@ class State:
         """Add columns at the end, whose lines are to follow. Arrays are extended one after the other."""
         for name in _VECTORS:
             setattr(self, name, np.hstack([getattr(self, name), getattr(new, name)]))
-        self.b, self.offsets = np.hstack([self.b, new.b]), np.append(self.offsets, new.offsets)
+        for name in _NUMBERS:
+            setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)], axis=-1))
 
     def keep(self, chosen: np.ndarray) -> None:
         """Keep only these columns. Arrays are compacted one after the other."""
         stay = (chosen[:, None] * self.width + np.arange(self.width)).reshape(-1)
         for name in _VECTORS:
-            found = np.empty((len(self.U), len(stay)))
+            found = np.empty((len(getattr(self, name)), len(stay)))
             vectors.choose(getattr(self, name), stay, found)
             setattr(self, name, found)
-        self.b, self.offsets, self.lines = self.b[:, chosen], self.offsets[chosen], [self.lines[a] for a in chosen.tolist()]
+        for name in _NUMBERS:
+            setattr(self, name, getattr(self, name)[..., chosen])
+        self.lines = [self.lines[a] for a in chosen.tolist()]
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
-        arrays = {name: getattr(self, name) for name in (*_VECTORS, "b", "offsets")}
+        arrays = {name: getattr(self, name) for name in (*_VECTORS, *_NUMBERS)}
         lines = []
         for a, line in enumerate(self.lines):
             aside: dict[str, Any] = {"held": None if line.held is None else line.held[1:], "solved": line.solved is not None}
@@ -175,14 +185,19 @@ class State:
     def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
         D, A = oracle.dimension, len(numbers["lines"])
         width = oracle.risk.width
-        y, best, U, G = (found.read(name, (D, A * width)) for name in _VECTORS)
-        b, offsets = found.read("b", (len(constants(oracle.risk.loss, 1)), A)), found.read("offsets", (A,))
+        heights = D, D, D, D, D * oracle.free
+        y, best, U, G, partner = (found.read(name, (d, A * width)) for name, d in zip(_VECTORS, heights, strict=True))
+        b = found.read("b", (len(constants(oracle.risk.loss, 1)), A))
+        offsets, partner_offsets = found.read("offsets", (A,)), found.read("partner_offsets", (A,))
         known = [
-            {"guard": Guard(**own["guard"]), "error": CutError(*own["error"]), "within": _interval(own["within"], oracle)}
+            {
+                "guard": Guard(**own["guard"]), "error": CutError(*own["error"]), "within": _interval(own["within"], oracle),
+                "partner_error": CutError(*own["partner_error"]),
+            }
             for own in numbers["lines"]
-        ]
+        ]  # fmt: skip
         lines = [Line(**{**own, **more, "held": None, "solved": None}) for own, more in zip(numbers["lines"], known, strict=True)]
-        s = cls(y, best, U, G, b, offsets, lines, width=width)
+        s = cls(y, best, U, G, b, offsets, partner, partner_offsets, lines, width=width)
         for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
             if own["held"] is not None:
                 line.held = (found.read(f"held.{a}", (oracle.size,)), *own["held"])
