@@ -72,11 +72,18 @@ def add_constant(loss, sums, a, weight, f, y, times, grids):
 @inlined
 def step_of_pair(loss, f, score, weight, cost, square, y, limit):
     """(code of the share that maximises the dual for `cost` along the pair at this score, that share, z)."""
+    share, z = exact_step(loss, f, score, weight, cost, square, y, limit)
+    code = loss.encode(share)
+    return code, loss.decode(code, y), z
+
+
+@inlined
+def exact_step(loss, f, score, weight, cost, square, y, limit):
+    """(the share that maximises the dual for `cost` along the pair at this score, z)."""
     z = loss.sign(y) * score - loss.offset(y)
     curvature = cost * weight * square
     share = loss.step(f, z, curvature, y) if curvature > 0.0 else loss.dual(z, y)
-    code = loss.encode(loss.limited(share, limit, weight))
-    return code, loss.decode(code, y), z
+    return loss.limited(share, limit, weight), z
 
 
 @helper

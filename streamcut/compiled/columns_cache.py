@@ -12,11 +12,11 @@ from streamcut.compiled.columns import (
     FAR,
     bent_along,
     count_of,
+    exact_step,
     gain_of_step,
     is_left_out,
     note_change,
     place_of,
-    step_of_pair,
     target_of_pair,
 )
 from streamcut.compiled.records import AHEAD, entry, fetch_row, put, weight_of
@@ -110,7 +110,7 @@ def sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, s
         f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
         sums.work[a] += entries
         bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
-        _, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
+        after, z = exact_step(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
         if loss.stays(f, z, slack[a], y):
             continue
         own[kept] = a
@@ -152,3 +152,18 @@ def gained(loss, weight, target, before, after):
     for i in range(len(weight)):
         gain += weight[i] * (loss.constant(after[i], target[i]) - loss.constant(before[i], target[i]))
     return gain
+
+
+@kernel
+def curves(loss, z, target, value, share, curvature):
+    """ℓ(z_i), −ℓ′(z_i) and ℓ″(z_i) of rows, all (n)."""
+    for i in range(len(z)):
+        value[i], share[i] = loss.value(z[i], target[i]), loss.dual(z[i], target[i])
+        curvature[i] = loss.curvature(share[i], z[i], target[i])
+
+
+@kernel
+def limit(loss, limit, weight, share):
+    """Clip shares (n) to those of rows of this weight, given the `limit` for weight 1, in place."""
+    for i in range(len(share)):
+        share[i] = loss.limited(share[i], limit, weight[i])

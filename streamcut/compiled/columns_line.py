@@ -10,6 +10,8 @@ from streamcut.compiled.records import weight_of
 from streamcut.compiled.vectors import compensated
 from streamcut.compiler.jit import kernel
 
+_ROWS = 64  # of which the numbers stay in the first cache level while columns take turns
+
 
 @kernel
 def at_zero(loss, y, columns, z_b):
@@ -30,22 +32,27 @@ def forget(columns, codes):
 @kernel
 def slopes(loss, y, u, fold, columns, z_b, z, k, out):
     """out (P, 2) += Σ u ℓ′Δ at z_b + k Δ, Δ = z − z_b, for every problem: to the right of a kink, where Δ is not 0."""
-    for i in range(len(y)):
-        weight = weight_of(u, i)
+    for first in range(0, len(y), _ROWS):
         for a in range(len(k)):
-            if not is_left_out(columns.left_out, fold, i, a):
-                found = columns.group.slope_of(loss, y[i], columns, a, z_b[i], z[i], k[a])
-                out[a, 0], out[a, 1] = compensated(out[a, 0], out[a, 1], found * weight)
+            total, lost = out[a, 0], out[a, 1]
+            for i in range(first, min(first + _ROWS, len(y))):
+                if not is_left_out(columns.left_out, fold, i, a):
+                    found = columns.group.slope_of(loss, y[i], columns, a, z_b[i], z[i], k[a])
+                    total, lost = compensated(total, lost, found * weight_of(u, i))
+            out[a, 0], out[a, 1] = total, lost
 
 
 @kernel
 def step(loss, y, u, fold, columns, z_b, z, k, out, steepest):
     """z_b += k (z − z_b) in place; out (P, 2) += Σ u ℓ there. `steepest` (P) is raised to the largest |share| there, for losses
     with unbounded shares."""
-    for i in range(len(y)):
-        weight = weight_of(u, i)
+    for first in range(0, len(y), _ROWS):
         for a in range(len(k)):
-            value, slope = columns.group.step_along(loss, y[i], columns, a, z_b[i], z[i], k[a])
-            if not is_left_out(columns.left_out, fold, i, a) and weight != 0.0:
-                out[a, 0], out[a, 1] = compensated(out[a, 0], out[a, 1], value * weight)
-                steepest[a] = max(steepest[a], slope)
+            total, lost, most = out[a, 0], out[a, 1], steepest[a]
+            for i in range(first, min(first + _ROWS, len(y))):
+                weight = weight_of(u, i)
+                value, slope = columns.group.step_along(loss, y[i], columns, a, z_b[i], z[i], k[a])
+                if not is_left_out(columns.left_out, fold, i, a) and weight != 0.0:
+                    total, lost = compensated(total, lost, value * weight)
+                    most = max(most, slope)
+            out[a, 0], out[a, 1], steepest[a] = total, lost, most

@@ -55,3 +55,19 @@ def shuffle(order, size, seed):
         for i in range(min(size, len(order) - first) - 1, 0, -1):
             state, other = _drawn(state, i + 1)
             order[first + i], order[first + other] = order[first + other], order[first + i]
+
+
+@kernel
+def sort_groups(rows, size, group, after, out):
+    """out (n,) int64 becomes the permutation `rows` (n,) with each group of `size` in ascending order.
+
+    group (n,) and after (groups,), int64, are scratch space.
+    """
+    for at in range(len(rows)):
+        group[rows[at]] = at // size
+    for g in range(len(after)):
+        after[g] = g * size
+    for row in range(len(rows)):
+        g = group[row]
+        out[after[g]] = row
+        after[g] += 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import vectors
+from streamcut.compiled import splitmix, vectors
 from streamcut.compiled.column_records import Order, Places
 from streamcut.compiled.problems import Alone, Single, Together
 from streamcut.errors import UsageError
@@ -39,7 +39,8 @@ class Start:
     """Where a pass starts, for the A active columns: `W` (D, A) is scored, steps begin at `running` (D, A).
 
     stretch (A)  σ: steps are those for σC; enough (A): sweeps end when one gains no more than this
-    at_once (A)  whether interior points solve for cached rows before sweeps, with few features; None: for no column
+    at_once (A)  whether to solve for all cached rows at once before sweeps, with few features; None: for no column
+    pulls (A)    C U of a free intercept before the pass, None if it is not free
     """
 
     W: np.ndarray
@@ -47,6 +48,7 @@ class Start:
     stretch: np.ndarray
     enough: np.ndarray
     at_once: np.ndarray | None = None
+    pulls: np.ndarray | None = None
 
 
 class ColumnsOracle(LinearOracle):
@@ -216,7 +218,8 @@ class ColumnsOracle(LinearOracle):
         if self._caches and visits:
             enough = start.enough * self.unit
             if self._solves and start.at_once is not None and start.at_once.any():
-                given = columns, sums.w, start.W, start.at_once, _CLOSE * enough
+                pulls = None if start.pulls is None else start.pulls + self.costs * sums.U[-1]
+                given = columns, sums.w, start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
                 solving, _ = self._runner.run(SolvingPass(self._caches, self.risk.loss, *given))
                 sums.w, sums.solved = solving.w, solving.points
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
@@ -259,13 +262,12 @@ class ColumnsOracle(LinearOracle):
     def _drawn(self, visits: int) -> Order:
         """The order of rows in the next pass."""
         statistics = self._runner.feed.data.manifest.statistics
-        rows = self._order.drawn(statistics, self.passes, self._seed)
-        near = self._order.group_rows(statistics)
-        random, turns = np.random.default_rng((self.passes, self._seed, 1)), np.empty(len(rows), np.int64)
-        for first in range(0, len(rows), near):
-            part = rows[first : first + near]
-            part.sort()
-            turns[first : first + near] = random.permutation(len(part))
+        drawn, near = self._order.drawn(statistics, self.passes, self._seed), self._order.group_rows(statistics)
+        rows, turns, firsts = np.empty_like(drawn), np.empty_like(drawn), range(0, len(drawn), near)
+        splitmix.sort_groups(drawn, near, turns, np.empty(len(firsts), np.int64), rows)
+        random = np.random.default_rng((self.passes, self._seed, 1))
+        for first in firsts:
+            turns[first : first + near] = random.permutation(min(near, len(rows) - first))
         return Order(rows, turns, min(near, len(rows)), visits)
 
     def slopes(self, k: np.ndarray) -> np.ndarray:

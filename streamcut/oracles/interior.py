@@ -1,9 +1,10 @@
-"""Dual ascent over all cached rows at once, by interior points: for losses with kinks, where steps along single rows stall.
+"""Dual ascent over all cached rows at once, where steps along single rows stall: by interior points for losses with kinks.
 
     min ½‖w − rest‖² + Σ c_i ℓ(z_i),    z_i = ⟨w, a_i⟩ − t_i,  c_i = C u_i,  a_i = σ_i x_i (with the bias feature),
 
-over cached rows; all others stay fixed, in `rest`. A row with the greatest share h and a part s_j of each kink k_j of ℓ has
-the share f = h − Σ_j s_j. At the optimum, with p the excess of z above a kink and q its deficit,
+over cached rows; all others stay fixed, in `rest`. A free intercept has no square: its part of I below is 0. A row with the
+greatest share h and a part s_j of each kink k_j of ℓ has the share f = h − Σ_j s_j. At the optimum, with p the excess of z above
+a kink and q its deficit,
 
     w = rest + Σ c f a,    z − k = p − q,    q s = p (1 − s) = 0,    0 ≤ s ≤ 1,    p, q ≥ 0.
 
@@ -15,19 +16,21 @@ rank). In Newton's step for these equations only Δw takes a linear solve, with 
 where r = z − k − p + q and e = β / (1 − s) − p − α / s + q: α and β are μ, less the products Δs Δq and −Δs Δp of the step
 for μ = 0 (Mehrotra 1992).
 
+Smooth losses need none: Newton's method solves for w, with steps halved until F falls, and the shares are those of its scores.
+
 The result is a step of the dual variables like that of a sweep, of which the best fraction is taken: rounding
 may make it short, never invalid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import columns_cache
+from streamcut.compiled import columns_cache, row_losses
 from streamcut.compiled.column_records import Places
 from streamcut.compiled.records import CachedRows
 from streamcut.compiled.vectors import dot
@@ -43,35 +46,22 @@ _BYTES = 128 << 20  # at most, for all rows, of which a part is cached
 _INSIDE = 0.99  # of the way to where the first row reaches a bound
 _MOST = 60  # steps
 _LEAST = 1e-9  # of Σ c: the smallest gap requested
+_FALL, _SHORTEST, _NEAR = 1e-4, 1e-6, 1e-3  # of a Newton step's model: the fall that suffices; of the step; of the gap to reach
 
 
 def solving_bytes(loss: Loss, statistics: Statistics, dimension: int) -> int:
     """Bytes for solving, per cached row; 0: not available for this loss and these data."""
-    each = 8 * (2 * dimension + 16 * loss.kinks())
-    return each if not loss.smooth and dimension <= _FEATURES and each * statistics.n_rows <= _BYTES else 0
+    each = 8 * (2 * dimension + 16 * max(loss.kinks(), 1))
+    return each if dimension <= _FEATURES and each * statistics.n_rows <= _BYTES else 0
 
 
-class Solved(NamedTuple):
-    """A step of cached rows: Δw and C Σ u Δconstant; `point` is the w that solves for them."""
+class CachedProblem(NamedTuple):
+    """Rows a_i (n, D), c = C u (n,) and targets (n,); `own` (D,) is the diagonal of the penalty."""
 
-    delta: np.ndarray
-    gain: float
-    point: np.ndarray
-
-
-def solve_rows(
-    loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, before: np.ndarray, w: np.ndarray, near: np.ndarray,
-    enough: float,
-) -> tuple[np.ndarray, Solved]:  # fmt: skip
-    """(shares (n,), the step to them) of rows a_i (n, D) with the shares `before` in `w`, to a gap of about `enough`.
-
-    `near` (D,) is the starting point.
-    """
-    with np.errstate(all="ignore"), one_blas_thread():
-        share, point = _solve(loss, A, c, offset, w - A.T @ (c * before), near.copy(), enough)
-        share = np.where(np.isfinite(share), share, before)
-        delta = A.T @ (c * (share - before))
-    return share, Solved(delta, columns_cache.gained(loss, c, offset, before, share), point)
+    A: np.ndarray
+    c: np.ndarray
+    target: np.ndarray
+    own: np.ndarray
 
 
 def dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
@@ -83,11 +73,42 @@ def dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
     return A
 
 
-def _solve(
-    loss: Loss, A: np.ndarray, c: np.ndarray, offset: np.ndarray, rest: np.ndarray, w: np.ndarray, enough: float
+def solved(loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray, enough: float) -> tuple[np.ndarray, np.ndarray]:
+    """(shares (n,), w) that solve for cached rows to a gap of about `enough`, starting from w."""
+    with np.errstate(all="ignore"), one_blas_thread():
+        return (_newton if loss.smooth else _interior)(loss, problem, rest, w.copy(), enough)
+
+
+def _newton(loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray, enough: float) -> tuple[np.ndarray, np.ndarray]:
+    A, c, target, own = problem
+    zero, value, share, curvature = np.empty((4, len(A)))
+    row_losses.at_zero(loss, target, zero)
+
+    def objective(w: np.ndarray) -> float:
+        columns_cache.curves(loss, A @ w + zero, target, value, share, curvature)
+        return float(0.5 * (w @ (own * w)) - rest @ w + c @ value)
+
+    F = objective(w)
+    for _ in range(_MOST):
+        left, scaled = rest + A.T @ (c * share) - own * w, A * np.sqrt(c * curvature)[:, None]
+        dw, part = _factor(scaled.T @ scaled, own)(left), 1.0
+        fall = float(left @ dw)
+        if not fall > _NEAR * enough:
+            break
+        while not (after := objective(w + part * dw)) <= F - _FALL * part * fall and part > _SHORTEST:
+            part *= 0.5
+        if not after < F:
+            break
+        w, F = w + part * dw, after
+    objective(w)
+    return share, w
+
+
+def _interior(
+    loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray, enough: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(shares, w), starting from w."""
-    highest, kinks = loss.highest(0.0), offset[:, None] + [loss.kink(j) for j in range(loss.kinks())]
+    A, c, target, own = problem
+    highest, kinks = loss.highest(0.0), target[:, None] + [loss.kink(j) for j in range(loss.kinks())]
     weight, cs = float(c.sum()) * loss.kinks(), c[:, None]
     t = (A @ w)[:, None] - kinks
     mu = float(np.abs(t).mean()) if t.size else 0.0
@@ -95,12 +116,12 @@ def _solve(
     s = np.where(t > 0.0, 1.0 - s, s)
     p, q = mu / (1.0 - s), mu / s
     for _ in range(_MOST if t.size else 0):
-        left, now = rest + A.T @ (c * (highest - s.sum(axis=1))) - w, float((cs * (q * s + p * (1.0 - s))).sum())
+        left, now = rest + A.T @ (c * (highest - s.sum(axis=1))) - own * w, float((cs * (q * s + p * (1.0 - s))).sum())
         if now + 0.5 * float(left @ left) <= max(enough, _LEAST * weight):
             break
         r, theta = (A @ w)[:, None] - kinks - p + q, p / (1.0 - s) + q / s
         scaled = A * np.sqrt(c * (1.0 / theta).sum(axis=1))[:, None]
-        solve = _factor(scaled.T @ scaled)  # NumPy computes one half
+        solve = _factor(scaled.T @ scaled, own)  # NumPy computes one half
         alpha = beta = np.zeros(1)
         for corrected in (False, True):
             e = beta / (1.0 - s) - p - alpha / s + q
@@ -123,9 +144,9 @@ def _reach(value: np.ndarray, change: np.ndarray) -> float:
     return float(np.where(change < 0.0, value / -change, np.inf).min())
 
 
-def _factor(matrix: np.ndarray):
-    """A function that solves (I + matrix) x = vector; its result is not finite where there is no factorisation."""
-    matrix[np.diag_indices(len(matrix))] += 1.0
+def _factor(matrix: np.ndarray, own: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """A function that solves (diag(own) + matrix) x = vector; its result is not finite where there is no factorisation."""
+    matrix[np.diag_indices(len(matrix))] += own
 
     def solve(vector: np.ndarray) -> np.ndarray:
         try:
@@ -154,6 +175,8 @@ class SolvingPass(Pass):
 
     near    (D, A) starting point
     chosen  the columns (A,) to solve; enough (A): the gaps to reach, approximately
+    pulls   (A,) of all shares on a free intercept, in units of C; None: it is not free
+    limit   of shares, for weight 1
     """
 
     caches: Mapping[int, ColumnsCache]
@@ -163,6 +186,8 @@ class SolvingPass(Pass):
     near: np.ndarray
     chosen: np.ndarray
     enough: np.ndarray
+    pulls: np.ndarray | None
+    limit: float
     needs_data: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...]] = ("fold",)
 
@@ -189,16 +214,23 @@ class SolvingPass(Pass):
             A = X * np.where(cached.target == self.columns.positive[a], 1.0, -1.0)[:, None]
         if folds is not None and self.columns.left_out is not None:
             c = np.where(folds == self.columns.left_out[a], 0.0, c)
-        w, before = np.ascontiguousarray(solving.w[:, a]), cached.share[:, a]
-        given: tuple[Any, ...] = target, before, w, np.ascontiguousarray(self.near[:, a]), float(self.enough[a])
-        share, solved = solve_rows(self.loss, A, c, *given)
-        if not np.isfinite(solved.delta @ solved.delta + solved.point @ solved.point + solved.gain):
+        w, before, own = np.ascontiguousarray(solving.w[:, a]), cached.share[:, a], np.ones(len(self.w))
+        rest = w - A.T @ (c * before)
+        if self.pulls is not None:
+            own[-1], rest[-1] = 0.0, self.pulls[a] - A[:, -1] @ (c * before)
+        share, point = solved(self.loss, CachedProblem(A, c, target, own), rest, self.near[:, a], float(self.enough[a]))
+        columns_cache.limit(self.loss, self.limit, cached.weight, share)
+        share = np.where(np.isfinite(share) & (c > 0.0), share, before)
+        delta = A.T @ (c * (share - before))
+        gain = columns_cache.gained(self.loss, c, target, before, share)
+        if not np.isfinite(delta @ delta + point @ point + gain):
             return
-        slope, curvature = solved.gain - dot(w, solved.delta), dot(solved.delta, solved.delta)
+        at = np.where(own > 0.0, w, point)  # a free intercept goes to its new value, whatever the step
+        slope, curvature = gain - dot(at, delta), dot(own * delta, delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
-        cached.share[:, a] = np.where(c > 0.0, before + theta * (share - before), before)
-        solving.w[:, a] += theta * solved.delta
-        solving.points[a] = solved.point
+        cached.share[:, a] = before + theta * (share - before)
+        solving.w[:, a] += theta * np.where(own > 0.0, delta, point - w)
+        solving.points[a] = point
 
     def merge(self, total: Solving, part: Solving) -> Solving:
         raise NotImplementedError("interior points need a single lane")

@@ -16,7 +16,7 @@ crawl on separable rows, plain ones with many features and a large C. So a guard
 losses is strongly concave: plain passes converge linearly, accelerated ones, whose σ falls, do not. So their passes are plain
 at first, and stay so where the first one leaves a tenth of the gap (rows hardly see each other) and any two at most 0.4 of it.
 If C is so small that σ starts at 1, all passes are plain. Otherwise plain passes solve for cached rows at once, if features are
-few (streamcut.oracles.interior), and the resulting weights are scored next.
+few (streamcut.oracles.interior), and the resulting weights are scored next; with smooth losses after both kinds were tried.
 """
 
 from __future__ import annotations
@@ -50,6 +50,11 @@ class Guard:
     smooth: bool = False
     tried: bool = False
     steady: bool = False
+
+    @property
+    def solves(self) -> bool:
+        """Whether the next pass solves for cached rows at once."""
+        return self.plain and self.first < 1.0 and (self.tried or not self.smooth)
 
     def hands_over(self, gap: float) -> bool:
         """After a pass that left this gap: whether the next one is of the other kind."""

@@ -242,8 +242,8 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
     first = np.array([not line.trace for line in s.lines])
     stretch = np.array([line.stretch for line in s.lines])
     enough = ENOUGH * np.where(first, oracle.costs, stretch * np.array([line.gap for line in s.lines]))
-    at_once = np.array([line.guard.plain and line.guard.first < 1.0 for line in s.lines]) & ~first
-    sums = oracle.ascend(Start(W, s.y, stretch, enough, at_once))
+    at_once = np.array([line.guard.solves for line in s.lines]) & ~first
+    sums = oracle.ascend(Start(W, s.y, stretch, enough, at_once, oracle.costs * s.U[-1] if oracle.free else None))
     _after(s, oracle, sums, W, stuck=first | stuck)
 
 

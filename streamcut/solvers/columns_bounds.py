@@ -16,6 +16,7 @@ from streamcut.bundle.intercept import Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.foundation.rounding import CutError, combined, combined_square, dual_value
 from streamcut.oracles.columns import ColumnsOracle
+from streamcut.oracles.decomposable import Cut
 from streamcut.solvers.columns_state import State
 
 
@@ -67,10 +68,13 @@ def take_bounds(s: State, oracle: ColumnsOracle, newest: Cuts, squares: np.ndarr
 def _priced(s: State, oracle: ColumnsOracle, newest: Cuts) -> tuple[np.ndarray, np.ndarray, two_cuts.Price]:
     """Narrow the intervals of intercepts; returns (b, b of G, the price of pulls) of the master problems for their middles."""
     C, M = oracle.costs, oracle.totals
-    for a, (column, line) in enumerate(zip(oracle.active.tolist(), s.lines, strict=True)):
+    for a, (column, line, error) in enumerate(zip(oracle.active.tolist(), s.lines, oracle.cut_errors(s.b), strict=True)):
         assert line.within is not None
-        w_b, c_bar = np.ascontiguousarray(s.best[oracle.costly, a]), float(C[a] * M[a])
-        line.within = line.within.within(best_intercept(oracle.halves[column], c_bar, w_b, line.F, line.bound))
+        w_b, c_bar, m = np.ascontiguousarray(s.best[oracle.costly, a]), float(C[a] * M[a]), float(M[a])
+        latest = Cut(s.U[:, a] / -m, float(s.b[0, a]) / m, error)
+        partner = Cut(s.partner[:, a] / -m, float(s.partner_offsets[a]) / m, line.partner_error)
+        cuts = *oracle.halves[column], latest, partner
+        line.within = line.within.within(best_intercept(cuts, c_bar, w_b, line.F, line.bound))
     known = [line.within if line.within is not None and line.within.known else Interval(0.0, 0.0) for line in s.lines]
     middle, half = (np.array([getattr(each, name) for each in known]) for name in ("middle", "half"))
     b, b_G = newest.b - middle * newest.U[-1], s.offsets - middle * s.G[-1]
