@@ -198,11 +198,12 @@ def test_a_row_of_weight_two_is_the_row_twice(name):
     [
         ("LinearSVM", {"loss": "squared-hinge", "tol": 1e-9}),
         ("LogisticRegression", {"tol": 1e-9}),
+        ("LinearSVM", {"loss": "logistic", "strategy": "one-vs-rest", "tol": 1e-9}),
         ("KernelSVM", {"kernel": "rbf", "gamma": 0.5, "tol": 1e-6}),
     ],
 )
 def test_balanced_classes_count_the_weights_of_rows(estimator, options):
-    X, y, _, _ = ROWS["weighted"]
+    X, y, _, _ = ROWS["classes" if "strategy" in options else "weighted"]
     times = np.random.default_rng(0).integers(0, 4, len(y)) * np.where(y > 0, 3, 1)
     at = np.repeat(np.arange(len(y)), times)
     make = getattr(estimators, estimator)

@@ -8,7 +8,6 @@ from kit.shared.budgeted_regression import GAMMA, _rows
 
 import streamcut
 from streamcut.errors import UsageError
-from streamcut.sklearn import StreamcutRegressor
 
 
 def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
@@ -45,16 +44,3 @@ def test_a_model_of_another_loss_is_no_start():
     start = streamcut.train((X, y), kernel="rbf", gamma=GAMMA, task="regression", budget=10)
     with pytest.raises(UsageError, match="trained with loss epsilon-insensitive"):
         streamcut.train((X, y), kernel="rbf", gamma=GAMMA, task="regression", loss="quantile", budget=10, warm_start=start)
-
-
-def test_the_estimator_of_numbers():
-    random = np.random.default_rng(7)
-    X = random.uniform(0.0, 6.0, (1200, 1))
-    y = np.sin(X[:, 0])
-    svr = StreamcutRegressor(kernel="rbf", C=10.0, gamma=1.0, budget=30, epochs=5.0)
-    svr.fit(X, y)
-    assert svr.score(X, y) > 0.95
-    assert svr.intercept_ == pytest.approx(y.mean())
-    assert svr.support_vectors_.shape[0] <= 30
-    with pytest.raises(UsageError, match="loss: 'huber' is not trained by bsca"):
-        StreamcutRegressor(kernel="rbf", loss="huber").fit(X, y)

@@ -53,23 +53,6 @@ def test_steps_are_long_where_thresholds_leave_few_features(loss):
     assert model.converged  # by steps for ‖x‖² it takes more than a hundred passes
 
 
-@pytest.mark.parametrize("kind", ["softmax", "crammer-singer"])  # one-vs-rest: test_columns.py
-def test_a_warm_start_begins_with_the_weights_and_their_proof(kind):
-    X, y, u = problem(seed=5, weights=True)
-    data, options = streamcut.rows(X, y, weight=u), {**SEVERAL, **KINDS[kind], "tol_relative": None}
-    model = train(data, **options, tol=1e-5)
-    again = train(data, **options, tol=1e-4, warm_start=model)
-    assert again.converged
-    assert again.history[-1]["passes"] == 1
-    for C, l1 in ((3.0, 0.0), (1.0, 0.5)):
-        other = train(data, **options, tol=1e-3, C=C, l1=l1, warm_start=model)
-        cold = train(data, **options, tol=1e-5, C=C, l1=l1)
-        for one, two in zip(other.certificates, cold.certificates, strict=True):
-            assert one.lower_bound <= two.primal
-            assert two.lower_bound <= one.primal
-        assert verify(other, data).consistent
-
-
 def test_what_is_no_model_to_begin_with_is_refused():
     X, y, _ = problem()
     data = streamcut.rows(X, y)

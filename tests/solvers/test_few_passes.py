@@ -7,12 +7,10 @@ import json
 import numpy as np
 import pytest
 from kit.ranking import problem
-from kit.sequence import sequences
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut import load_model, train, verify
-from streamcut.errors import UsageError
 
 
 def separable(rows=600, features=6, seed=0):
@@ -52,31 +50,6 @@ def test_newton_takes_fewer_passes_than_ocas():
         assert passes["auto"] == passes["newton"] <= most * passes["ocas"]
         assert by["newton"].certificate.lower_bound <= by["ocas"].certificate.primal
         assert by["ocas"].certificate.lower_bound <= by["newton"].certificate.primal
-
-
-def test_newton_takes_as_many_labels_as_there_are():
-    X, _, _ = problem(200, 5, queries=None)
-    by = {solver: train(streamcut.rows(X, np.arange(200.0)), task="ranking", solver=solver) for solver in ("auto", "ocas")}
-    assert by["auto"].solver == "newton"
-    assert by["auto"].history[-1]["passes"] < by["ocas"].history[-1]["passes"]
-    assert by["auto"].certificate.lower_bound <= by["ocas"].certificate.primal
-
-
-def test_sequences_take_fewer_passes_than_by_cutting_planes():
-    X, y, qid = sequences(400, d=40)
-    common = {"task": "sequence", "C": 0.3, "tol_relative": 0.01, "tol": None}
-    data = streamcut.rows(X, y, qid=qid)
-    ours, theirs = (train(data, solver=solver, **common) for solver in ("bundle-dca", "ocas"))
-    assert ours.converged
-    assert ours.history[-1]["passes"] < 0.75 * theirs.history[-1]["passes"]
-    assert ours.certificate.lower_bound <= theirs.certificate.primal
-    assert theirs.certificate.lower_bound <= ours.certificate.primal
-
-
-def test_sequences_cache_no_rows():
-    X, y, qid = sequences(10)
-    with pytest.raises(UsageError, match="row_cache"):
-        train(streamcut.rows(X, y, qid=qid), task="sequence", solver="bundle-dca", row_cache="10%")
 
 
 def test_commands_print_readings(run, tmp_path):

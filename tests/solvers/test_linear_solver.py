@@ -10,18 +10,6 @@ from streamcut import train
 from streamcut.errors import CorruptError, MemoryBudgetError
 
 
-@pytest.mark.parametrize("max_cuts", [2, 3, 8])
-def test_merged_cuts_keep_the_bound_valid(max_cuts):
-    X, y, _ = problem()
-    best, bound = svm.optimum(dense(X, 1.0), np.where(y == 3, 1.0, -1.0), 1.0, np.ones(len(y)))
-    model = train(streamcut.rows(X, y), solver="ocas", max_cuts=max_cuts, tol=1e-2, max_passes=2000)
-    assert model.history[-1]["cuts"] <= max_cuts
-    for line in model.history:
-        assert line["lower_bound"] <= best * (1 + 1e-12)
-        assert line["primal"] >= bound * (1 - 1e-12)
-    assert model.certificate.converged
-
-
 def test_ocas_takes_the_path_of_the_paper():
     X, y, _ = problem(seed=5)
     sign = np.where(y == 3.0, 1.0, -1.0)
@@ -47,15 +35,6 @@ def test_best_point_never_gets_worse_and_bound_never_falls():
     assert (np.diff([h["lower_bound"] for h in history]) >= 0).all()
 
 
-def same(a, b):
-    np.testing.assert_array_equal(a.weights, b.weights)
-    assert (a.intercept, a.certificate.primal, a.certificate.lower_bound) == (
-        b.intercept,
-        b.certificate.primal,
-        b.certificate.lower_bound,
-    )
-
-
 def test_stop_reasons():
     X, y, _ = problem()
     data = streamcut.rows(X, y)
@@ -67,14 +46,6 @@ def test_stop_reasons():
     few = train(data, tol=1e-30, tol_relative=None).certificate  # sixteen cuts bring it to rounding, too
     assert few.stop_reason == "stalled"
     assert few.gap < 1e-11 * few.primal
-
-
-def test_one_label_against_the_rest():
-    X, y, _ = problem()
-    y[:60] = 7.0
-    model = train(streamcut.rows(X, y), positive_label=7.0)
-    two = train(streamcut.rows(X, np.where(y == 7.0, 1.0, -1.0)))
-    same(model, two)
 
 
 def test_memory_that_cannot_be_kept_is_refused_with_both_numbers():

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import multiclass as slow
 
 import streamcut
-from streamcut import export, train
+from streamcut import train
 from streamcut.errors import BadInputError
 
 pytestmark = pytest.mark.smoke
@@ -23,11 +22,6 @@ def problem(n=150, d=8, *, seed=0, weights=False, classes=4):
     return X, np.asarray(LABELS[:classes])[scores.argmax(axis=1)], rng.uniform(0.2, 3.0, n) if weights else None
 
 
-def dense(X, bias=1.0):
-    X = X.toarray()
-    return np.hstack([X, np.full((len(X), 1), bias)]) if bias else X
-
-
 class TestCertificate:
     def test_two_classes_are_the_binary_problem_with_half_the_norm(self):
         """w_1 = −w_0 = w/2 of the hinge loss with margin 1 between them: F of the binary problem at 2C is twice this one."""
@@ -36,20 +30,6 @@ class TestCertificate:
         binary = train(streamcut.rows(X, y), C=1.0, tol=1e-6, tol_relative=None)
         assert binary.certificate.lower_bound <= 2 * ours.certificates[0].primal
         assert 2 * ours.certificates[0].lower_bound <= binary.certificate.primal
-
-    @pytest.mark.parametrize(("name", "C"), [("dna", 1.0), ("letter", 0.1)])
-    def test_liblinear_is_inside(self, load, name, C):
-        liblinear = pytest.importorskip("liblinear.liblinearutil")
-        X, y = load(name)
-        reference = liblinear.train(liblinear.problem(y, X), liblinear.parameter(f"-s 4 -c {C} -B 1 -e 1e-4 -q"))
-        labels = np.unique(y)
-        W = np.ctypeslib.as_array(reference.w, ((X.shape[1] + 1) * len(labels),)).reshape(-1, len(labels))
-        W = W[:, np.argsort(reference.get_labels())]
-        theirs = slow.primal(W, dense(sp.csr_array(X)), np.searchsorted(labels, y), C, np.ones(len(y)))
-        model = train(streamcut.rows(X, y), task="multiclass", C=C)
-        assert model.converged
-        assert model.certificates[0].lower_bound <= theirs * (1 + 1e-9)
-        assert model.certificates[0].primal >= theirs * (1 - 1e-3)  # theirs is this close to the optimum
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +44,6 @@ class TestModel:
         model, X, y = trained
         with pytest.raises(BadInputError, match=r"row 0 .* label 9, but the model knows only -2, 1, 3.5, 7"):
             streamcut.evaluate(model, (X, np.full(len(y), 9.0)))
-
-    @pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
-    def test_liblinear_reads_the_export(self, strategy, tmp_path):
-        liblinear = pytest.importorskip("liblinear.liblinearutil")
-        X, y, _ = problem(80)
-        y = np.searchsorted(LABELS, y) * 2.0 - 3.0
-        model = train(streamcut.rows(X, y), task="multiclass", strategy=strategy)
-        export(model, tmp_path / "m.liblinear")
-        theirs = liblinear.load_model(str(tmp_path / "m.liblinear"))
-        said, _, scores = liblinear.predict([], sp.csr_matrix(X), theirs, "-q")
-        np.testing.assert_array_equal(said, model.predict(X))
-        np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-12)
 
 
 class TestRefusals:

@@ -1,12 +1,8 @@
 """The elastic net: scikit-learn's optimum, few weights, small files, and trainings that start from a model."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import elastic_net as slow
-from sklearn.linear_model import LogisticRegression
 
 import streamcut
 from streamcut import load_model, save_model, train, verify
@@ -23,30 +19,7 @@ def problem(n=120, d=14, *, seed=0, weights=False):
 EXACT = {"tol": 1e-7, "tol_relative": None, "max_passes": 300}
 
 
-def with_bias(X, bias):
-    return np.hstack([X.toarray(), np.full((X.shape[0], 1), bias)]) if bias else X.toarray()
-
-
 # --- the certificate ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
-@pytest.mark.parametrize("l1", [0.5, 5.0])
-def test_logistic_regression_is_that_of_saga(solver, l1):
-    X, y, _ = problem(200, 10, seed=3)
-    A = with_bias(X, 1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of the newest, which would rather not be told the penalty
-        saga = LogisticRegression(  # its objective is ours divided by 1 + λ
-            C=1.0 / (1.0 + l1), l1_ratio=l1 / (1.0 + l1), penalty="elasticnet", solver="saga", tol=1e-8, max_iter=100_000,
-            fit_intercept=False,
-        ).fit(A, y)  # fmt: skip
-    theirs = slow.primal(saga.coef_[0], A, y, 1.0, np.ones(len(y)), "logistic", l1)
-    model = train(streamcut.rows(X, y), solver=solver, loss="logistic", l1=l1, scheduler="sync", **EXACT)
-    assert model.certificate.lower_bound <= theirs * (1.0 + 1e-12)
-    assert theirs <= model.certificate.primal + 1e-6 * theirs
-    assert model.certificate.primal <= theirs + 1.01e-7 * model.certificate.c_bar
-    np.testing.assert_allclose(model.augmented_weights, saga.coef_[0], atol=1e-2)
 
 
 def test_a_large_lambda_leaves_nothing_and_a_smaller_one_the_features_that_matter():

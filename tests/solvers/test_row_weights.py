@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
-
-import streamcut
-from streamcut.errors import BadInputError
 
 BAD = 3
 
@@ -59,10 +54,3 @@ def test_weights_beyond_any_sum_are_refused_by_convert(run, tmp_path, monkeypatc
     Path("a.svm").write_text(weighted("1.7e308", "1.7e308"))
     code, _, err = run("convert", "a.svm", "a.zarr", "--set", "label-weights=yes")
     assert (code, "overflow" in err, "Warning" in err) == (BAD, True, False), err
-
-
-def test_weights_of_0_in_memory():
-    X, y = sp.csr_array(np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0])
-    for weight, words in ((np.zeros(4), "all rows have weight 0"), (np.array([0.0, 1, 0, 1]), "label 1 have weight 0")):
-        with pytest.raises(BadInputError, match=words):
-            streamcut.train(streamcut.rows(X, y, weight=weight))

@@ -1,6 +1,5 @@
 """Sampled cuts: close to the optimum where the sample is not everything, and what they cost."""
 
-import itertools
 from functools import cache
 
 import numpy as np
@@ -89,45 +88,6 @@ def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
     assert kernel.certificate.primal == pytest.approx(
         viterbi.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3), rel=1e-10
     )
-
-
-@pytest.mark.parametrize("task", ["binary", "multiclass", "sequence"])
-def test_the_best_point_is_no_estimate(task):
-    if task == "sequence":
-        X, y, qid = words()
-        data = streamcut.rows(X, y, qid=qid)
-    else:
-        X, y = rings(300)
-        data = streamcut.rows(X, y)
-    model = train(data, task=task, solver="sampled-linear", samples=15, C=3.0, tol=2e-2, **RBF)
-    values = [line["primal_estimate"] for line in model.history]
-    assert values[0] > 1.01 * values[-1]
-    assert all(b <= a * (1 + 1e-4) for a, b in itertools.pairwise(values))
-    assert model.certificate.primal == pytest.approx(values[-1], rel=1e-5)  # of all rows, where cuts are of 15
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_limits_leave_a_model(solver):
-    X, y = rings(600)
-    model = train(streamcut.rows(X, y), solver=solver, samples=20, max_passes=1, tol=1e-9, **RBF)
-    assert (model.stop_reason, model.converged) == ("max_passes", False)
-    assert model.n_support > 0
-    with pytest.raises(KeyboardInterrupt):
-        train(streamcut.rows(X, y), solver=solver, samples=20, stop=lambda: True, **RBF)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_weights_are_copies_of_rows(solver):
-    X, y = rings()
-    copies = np.random.default_rng(4).integers(0, 3, len(y))
-    one = np.repeat(np.arange(len(y)), copies * np.where(y == 2.0, 2, 1))
-    how = {"solver": solver, "C": 0.7, "bias": 0, "tol": 1e-4, **RBF}
-    repeated = train(streamcut.rows(X[one], y[one]), samples=len(one), **how)
-    weighted = train(streamcut.rows(X, y, weight=copies.astype(float)), samples=len(y), positive_weight=2.0, **how)
-    ours, theirs = weighted.certificate, repeated.certificate
-    assert (ours.primal, ours.lower_bound) == pytest.approx((theirs.primal, theirs.lower_bound), abs=2e-4 * 0.7 * len(one))
-    kept = coefficients_of(weighted, X) != 0
-    assert np.all(copies[kept] > 0)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut import evaluate, load_model, tune
-from streamcut.errors import CorruptError, UsageError
+from streamcut.errors import UsageError
 
 
 def arrays(seed=0, n=600, groups=None):
@@ -45,20 +45,6 @@ def test_all_folds_and_values_of_c_share_each_pass(stores, tmp_path):
     assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
     assert found.resources["groups"] == 1
     assert found.resources["readings"] <= 1.3 * alone.readings + 1, "a pass to measure all models"
-
-
-def test_an_error_of_one_ends_all(stores, monkeypatch):
-    data, count = streamcut.open(stores[0]), iter(range(10**9))
-    read = data.read
-
-    def broken(shard, buffers=None):
-        if next(count) > 5:
-            raise CorruptError("shard 3: gone")
-        return read(shard, buffers)
-
-    monkeypatch.setattr(data, "read", broken)
-    with pytest.raises(CorruptError, match="gone"):
-        tune(data, {"C": [0.1, 1.0]}, folds=3, memory="auto", row_cache="0")
 
 
 def test_kernels_gamma_and_budget(stores):

@@ -47,14 +47,6 @@ def passes(model) -> int:
     return model.history[-1]["passes"]
 
 
-def test_the_model_is_where_it_begins(saved):
-    before = saved(data(), C=1.0)
-    first = train(data(), C=5.0, warm_start=before, max_passes=1)
-    assert np.array_equal(first.weights, load_model(before).weights)
-    model = load_model(before)
-    assert first.certificate.lower_bound >= model.witnesses[0].bound(first.certificate.c_bar)
-
-
 @pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
 def test_stopped_and_resumed(solver, saved, tmp_path):
     options = {"solver": solver, "tol": 1e-6, "tol_relative": None, "warm_start": saved(data(OLD_ROWS))}
@@ -72,20 +64,6 @@ def test_resumed_from_another_model(saved, tmp_path):
     train(data(), checkpoint=folder, warm_start=saved(data(OLD_ROWS)), max_passes=2)
     with pytest.raises(UsageError, match="warm_start"):
         train(data(), checkpoint=CheckpointOptions(folder, resume=True), warm_start=saved(data(), C=3.0))
-
-
-def test_from_the_command_line(saved, tmp_path, run):
-    X, y, _ = rows()
-    lines = (
-        " ".join([f"{y[i]:+g}", *(f"{j + 1}:{v!r}" for j, v in zip(X[[i]].indices, X[[i]].data.tolist(), strict=True))])
-        for i in range(100)
-    )
-    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
-    store, model = tmp_path / "a.zarr", tmp_path / "m.npz"
-    assert run("convert", tmp_path / "a.svm", store, "-q")[0] == 0
-    assert run("train", store, "--output", model, "-q")[0] == 0
-    assert run("train", store, "--output", tmp_path / "n.npz", "--warm-start", model, "-q")[0] == 0
-    assert passes(load_model(tmp_path / "n.npz")) == 1
 
 
 def test_what_no_training_starts_from(saved, tmp_path):

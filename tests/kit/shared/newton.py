@@ -6,7 +6,6 @@ import numpy as np
 import scipy.sparse as sp
 
 KINKED = ("hinge", "epsilon-insensitive", "quantile")
-EXACT = {"tol": 1e-9, "tol_relative": None, "max_passes": 60}
 OF_LABELS = ("logistic", "squared-hinge", "smoothed-hinge")
 
 
@@ -23,10 +22,3 @@ def targets(loss: str, score: np.ndarray) -> tuple[dict, np.ndarray]:
         return {"loss": loss}, np.where(score > 0.1, 1.0, -1.0)
     y = np.round(np.exp(0.3 * score)) if loss == "poisson" else score + 2.0
     return {"loss": loss, "task": "regression"}, y
-
-
-# --- bits ---------------------------------------------------------------------------------------------------------------------
-
-
-def bits(model) -> tuple:
-    return model.weights.tobytes(), model.certificate.primal, model.certificate.lower_bound
