@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import shlex
 import signal
 import subprocess
@@ -178,17 +176,6 @@ def test_a_cluster_goes_on_where_threads_stopped_and_the_other_way_round(client,
         streamcut.train(dataset, max_passes=3, checkpoint=keep, scheduler=first, **asked)
         resumed = streamcut.train(dataset, max_passes=6, checkpoint=replace(keep, resume=True), scheduler=second, **asked)
         assert resumed.weights.tobytes() == whole.weights.tobytes()
-
-
-def test_the_least_memory_that_a_refusal_names_is_enough(dataset, tmp_path):
-    asked = ["--scheduler", "local-cluster", "--workers", 1, "--max-passes", 3, "--json"]
-    refused = clusters.train(dataset, tmp_path / "m.npz", *asked, "--memory", "50MB")
-    assert refused.returncode == ExitCode.MEMORY, refused.stderr
-    least = re.search(r"at least (\d+MB)", refused.stderr)[1]
-    done = clusters.train(dataset, tmp_path / "m.npz", *asked, "--memory", least)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["peak"] <= result["planned"] <= result["budget"]
 
 
 def test_rows_in_memory_are_refused(client, dataset):

@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.sklearn import KernelSVM, LinearSVM, StreamcutClassifier, StreamcutRanker
+from streamcut.sklearn import KernelSVM, LinearSVM, StreamcutRanker
 
 
 def rows(n: int = 200, d: int = 6):
@@ -112,13 +112,6 @@ def test_kernel_machines_of_several_classes_are_one_problem_each():
     assert calibrated.score(X, names) > 0.85
 
 
-def test_gamma_has_the_words_of_scikit_learn():
-    X, y = rows()
-    assert KernelSVM().fit(X, y).gamma_ == pytest.approx(1 / (X.shape[1] * X.var()), rel=1e-9)
-    assert KernelSVM(gamma="auto").fit(X, y).gamma_ == pytest.approx(1 / X.shape[1], rel=1e-12)
-    assert StreamcutClassifier(kernel="rbf", gamma="auto").fit(X, y).gamma_ == pytest.approx(1 / X.shape[1], rel=1e-12)
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.1, 1: 10.0}])
 def test_weights_do_not_change_an_automatic_gamma(class_weight):
     X, y = rows()
@@ -126,15 +119,3 @@ def test_weights_do_not_change_an_automatic_gamma(class_weight):
     expected = SVC(class_weight=class_weight).fit(X, y, weight)._gamma
     assert KernelSVM(class_weight=class_weight).fit(X, y, weight).gamma_ == pytest.approx(expected, rel=1e-9)
     assert streamcut.train((X, y, weight), kernel="rbf", budget=5).kernel.gamma == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("features", [{"nystroem": 20}, {"fourier": 20}])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_mapped_kernel_keeps_the_probabilities_of_its_loss(features, classes):
-    X, _ = rows()
-    y = np.arange(len(X)) % classes
-    svm = StreamcutClassifier(loss="logistic", kernel="rbf", gamma=0.5, tol_relative=1e-2, **features)
-    assert hasattr(svm, "predict_proba")
-    probabilities = svm.fit(X, y).predict_proba(X)
-    assert probabilities.shape == (len(X), classes)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

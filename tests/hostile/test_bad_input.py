@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import lzma
 import os
 import re
@@ -53,13 +52,6 @@ def test_compression_is_told_by_content(folder):
     assert all(read_rows(folder / f"{name}.zarr") == read_rows(folder / "plain.zarr") for name in ("gz", "bz2", "xz", "zst"))
 
 
-@pytest.mark.parametrize("text", [b"1 1:1\n", b"1 1:1\n1 2:1\n", b"1 1:1\n2 1:1\n3 1:1\n"], ids=["one row", "one class", "three"])
-def test_classes_are_a_matter_of_training(run, folder, text):
-    (folder / "in.svm").write_bytes(text)
-    assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr -o m.npz --task binary", BAD, "label")
-
-
 def test_folders_globs_pipes_and_what_may_not_be_read(run, folder, monkeypatch):
     (folder / "d" / "e").mkdir(parents=True)
     (folder / "d" / "a.svm").write_bytes(GOOD)
@@ -98,11 +90,6 @@ def test_a_model_in_the_place_of_data(run, model):
     refused(run, "info x.npz --check", MISSING, "arrays of NumPy or SciPy.*convert")
 
 
-def test_a_cost_that_float64_cannot_square(run, store):
-    refused(run, "train good.zarr -o m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number between 1e-100 and 1e\+100")
-    assert run("train", "good.zarr", "--output", "m.npz", "--C", "9e99")[0] == OK
-
-
 @pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
 def test_features_that_the_model_lacks(run, folder, model, data):
     (folder / "wide.svm").write_bytes(b"1 1:1\n-1 2:1 4:1 9:1\n")
@@ -128,14 +115,6 @@ def test_paths_that_are_no_store(run, folder, store):
         for command in (f"info {path}", f"info {path} --check", f"train {path} -o m.npz"):
             if command != "train good.svm -o m.npz":  # texts of rows are converted on the way
                 refused(run, command, MISSING, path)
-
-
-@pytest.mark.parametrize(
-    "options",
-    ["--C nan", "--C 0", "--C -1", "--max-passes 0", "--tol -1", "--tol nan", "--workers 0", "--memory 100", "--max-time 5"],
-)
-def test_options_out_of_range(run, store, options):
-    refused(run, f"train good.zarr -o m.npz {options}", USAGE, options.split()[0].strip("-").replace("-", "[-_]"))
 
 
 @pytest.mark.parametrize(
@@ -193,24 +172,3 @@ def test_files_that_are_no_whole_model(run, folder, model, what, command):
         (folder / "bad.npz").write_bytes(contents[what])
     code = CORRUPT if what in ("truncated", "flipped", "empty") else MISSING
     refused(run, command.format("good.zarr" if what == "store" else "bad.npz"), code, "model|directory")
-
-
-def test_resume_with_something_else(run, folder, store):
-    options = ["train", "good.zarr", "--output", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
-    assert run(*options, "--max-passes", "2", "--checkpoint-every", "0s")[0] == OK
-    code, _, err = run(*options, "--max-passes", "9", "--resume", "--C", "7", "--force")
-    assert code == USAGE, err
-    assert "different run" in err
-    assert "C" in err
-
-
-def test_skipping_shows_the_refused_lines(run, folder):
-    (folder / "in.svm").write_bytes(b"1 1:1\nbad\n-1 2:1\n1 0:1\n")
-    refused(run, "convert in.svm out.zarr --on-error skip --max-errors 1", BAD, "more than 1 refused line.*in.svm:4:3")
-    code, out, err = run("convert", "in.svm", "out.zarr", "--on-error", "skip", "--max-errors", "2", "--json")
-    assert code == OK, err
-    assert json.loads(out)["counters"]["skipped_lines"] == 2
-    first, second = json.loads(out)["rejects"]
-    assert re.fullmatch("in.svm:2:1: .*: bad", first)
-    assert re.fullmatch("in.svm:4:3: .*: 1 0:1", second)
-    assert streamcut.open("out.zarr").manifest.source["refused"] == [first, second]

@@ -430,31 +430,3 @@ def test_a_column_that_is_missing_is_named(fruit):
         streamcut.predict(fruit / "m.npz", pa.Table.from_pylist([{"x": 1, "fruit": "fig"}]))
     with pytest.raises(BadInputError, match="the rows: column 'ripe'"):
         streamcut.predict(fruit / "m.npz", [{"fruit": "fig", "ripe": True}, {"fruit": "fig", "ripe": "no"}])
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([[1]] * 4),
-        pa.array([{"a": 1}] * 4),
-        pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
-        pa.array([1] * 4, pa.duration("s")),
-        pa.array([None] * 4, pa.month_day_nano_interval()),
-    ],
-)
-@pytest.mark.parametrize("role", ["", "--numeric", "--categorical", "--text"])
-def test_columns_that_are_no_features_are_bad_input(run, tmp_path, column, role):
-    pa.feather.write_feather(pa.table({"y": [0, 1] * 2, "x": column}), tmp_path / "t.arrow")
-    given = ["convert", tmp_path / "t.arrow", tmp_path / "o.zarr", "--label", "y", "-q", *([role, "x"] if role else [])]
-    code, _, said = run(*given)
-    assert code == (3 if role else 2)  # nobody spoke of it: it is left out, and there is no other
-    assert "column 'x'" in said
-    assert " holds " in said
-    assert not (tmp_path / "o.zarr").exists()
-
-
-def test_a_number_that_becomes_a_text_late_names_its_column(run, tmp_path):
-    (tmp_path / "t.csv").write_text("z,y,x\n" + "7,1,2.5\n" * 200_000 + "7,0,late\n")
-    code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--label", "y", "--drop", "z", "-q")
-    assert code == 3
-    assert "row 200000 (0-based), column 'x': not double" in said

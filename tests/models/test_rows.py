@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -41,23 +38,6 @@ def trained(**convert: Any) -> Any:
     return streamcut.train(frame(), label="bought", loss="logistic", convert={**roles, **convert})
 
 
-def test_every_container_of_rows_has_the_same_answer():
-    model, rows = trained(), frame(50, 5).drop(columns="bought")
-    expected = streamcut.predict(model, rows, answer="scores")
-    dicts = json.loads(rows.to_json(orient="records"))  # missing ones are null
-    floats = {"age": pa.float64(), "size": pa.float64()}
-    for given in (rows, pl.from_pandas(rows), pa.Table.from_pandas(rows, preserve_index=False), dicts):
-        np.testing.assert_array_equal(model.decision_function(given), expected)
-        assert model.predict(given).tolist() == ["yes" if score > 0 else "no" for score in expected]
-        np.testing.assert_array_equal(model.predict_proba(given), model.probabilities_of(expected))
-        np.testing.assert_array_equal(streamcut.predict(model, given, answer="probabilities"), model.predict_proba(given))
-    for at, row in enumerate(dicts):
-        assert model.decision_function(row)[0] == expected[at]
-    assert floats
-    empty = pa.table({**{name: pa.nulls(1) for name in ("age", "size")}, **{n: [rows[n][0]] for n in ("count", "flag", "site")}})
-    np.testing.assert_array_equal(model.predict_proba(empty), model.predict_proba({**dicts[0], "age": None, "size": None}))
-
-
 def test_arrays_are_features():
     model = trained()
     X = np.random.default_rng(0).normal(size=(30, model.n_features))
@@ -70,21 +50,6 @@ def test_arrays_are_features():
     np.testing.assert_array_equal(numbers.predict(pd.DataFrame(X)), numbers.predict(X))
     with pytest.raises(UsageError, match="no probabilities"):
         numbers.predict_proba(X)
-
-
-def test_what_is_not_known_is_said():
-    model, row = trained(), frame(1, 6).drop(columns="bought").to_dict("records")[0]
-    for given in ({**row, "count": 99}, pd.DataFrame([{**row, "count": 99}])):
-        with pytest.warns(UserWarning, match="values of count that training did not see: 1") as said:
-            assert dict(model.predict(given).unseen) == {"values of count that training did not see": 1}
-        assert said[0].filename == __file__
-    with pytest.raises(BadInputError, match="strict"):
-        streamcut.predict(model, {**row, "site": "new"}, strict=True)
-    del row["count"]
-    with pytest.raises(BadInputError, match="no column 'count'; it has age, size, flag, site"):
-        model.predict(pd.DataFrame([row]))
-    for given in (row, [row]):  # a key that a row lacks is a missing value
-        np.testing.assert_array_equal(model.decision_function(given), model.decision_function({**row, "count": None}))
 
 
 def test_what_was_prepared_is_no_part_of_a_model():

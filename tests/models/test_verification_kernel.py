@@ -55,31 +55,6 @@ def test_the_certificate_of_smo_is_confirmed(tmp_path, kernel, bias, weighted, r
     assert found.primal == pytest.approx(objective(model, X, y, weight), rel=1e-10)
 
 
-def forged(model):
-    """The model with a lie in it, by its name."""
-    c, beta = model.certificate, model.coefficients
-    more = beta.copy()
-    more[np.argmax(np.abs(beta))] *= 1.01
-    swapped = model.support.copy()
-    swapped.data[0] += 1e-9
-    yield "primal", replace(model, certificates=(replace(c, primal=c.primal * (1 - 1e-7)),))
-    yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
-    yield "coefficient", replace(model, coefficients=more)
-    yield "support vector", replace(model, support=swapped)
-    yield "C", replace(model, problem=replace(model.problem, C=model.C * 1.001))
-    yield "intercept", replace(model, intercept=model.intercept + 1e-3)
-
-
-@pytest.mark.parametrize("bias", [1.0, 0.0])
-def test_a_forged_certificate_of_smo_is_caught(bias):
-    X, y, _ = problem()
-    data = streamcut.rows(X, y)
-    model = train(data, solver="smo", C=3.0, bias=bias, **KERNELS["rbf"])
-    assert verify(model, data).consistent
-    for lie, other in forged(model):
-        assert not verify(other, data).consistent, lie
-
-
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 1000))
 def test_no_claimed_dual_beats_the_optimum(seed):
@@ -94,24 +69,6 @@ def test_no_claimed_dual_beats_the_optimum(seed):
     assert (found.lower_bound == 0.0) == bool(np.any(np.abs(beta) > 1.0 + 1e-9))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("strategy", ["crammer-singer", "one-vs-rest"])
-def test_several_classes(strategy, weighted):
-    X, y, weight = problem(classes=4, weighted=weighted)
-    data = streamcut.rows(X, y, weight=weight, shard_nnz=200)
-    model = train(data, task="multiclass", strategy=strategy, C=0.5)
-    found = verify(model, data)
-    assert found.outcome == "reached"
-    assert found.primal == pytest.approx(sum(c.primal for c in model.certificates), rel=1e-10)
-    assert len(found.classes) == (4 if strategy == "one-vs-rest" else 0)
-    for number, certificate in enumerate(model.certificates):
-        lie = replace(certificate, primal=certificate.primal * (1 + 1e-6))
-        others = (*model.certificates[:number], lie, *model.certificates[number + 1 :])
-        assert not verify(replace(model, certificates=others), data).consistent
-    above = tuple(replace(c, lower_bound=c.primal * 1.01) for c in model.certificates)
-    assert not verify(replace(model, certificates=above), data).consistent
-
-
 def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
     X, y, _ = problem()
     data = streamcut.rows(X, y, shard_nnz=200)
@@ -123,24 +80,3 @@ def test_the_certificate_in_nystroem_features_is_confirmed(tmp_path):
         verify(replace(model, map=replace(model.map, identity={**model.map.identity, "seed": 1})), data)
     with pytest.raises(BadInputError, match="7 features, the model only 6"):
         verify(model, (sp.hstack([X, X[:, :1]], format="csr"), y), force=True)
-
-
-def test_on_the_command_line(tmp_path, run):
-    import json
-
-    from sklearn.datasets import dump_svmlight_file
-
-    X, y, _ = problem()
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    dump_svmlight_file(X, y, str(tmp_path / "a.svm"), zero_based=False)
-    assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr")[0] == 0
-    kernel = ("--kernel", "rbf", "--gamma", 0.4)
-    for solver in ("smo", "sbp"):
-        model = tmp_path / f"{solver}.npz"
-        assert run("train", tmp_path / "a.zarr", "--output", model, "--solver", solver, *kernel)[0] == 0
-        code, out, _ = run("verify", model, tmp_path / "a.zarr", "--json")
-        assert code == (0 if solver == "smo" else 2)
-        if solver == "smo":
-            assert json.loads(out)["outcome"] == "reached"
-        code, _, err = run("verify", model, tmp_path / "a.zarr")
-        assert ("claims no bound" in err) == (solver == "sbp")
