@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
 from doors.tables import table
@@ -79,14 +78,6 @@ def test_fit_and_tune_choose_what_is_best_on_rows_held_out(command):
     assert best, out
     assert pytest.approx(float(best[1]), rel=1e-2) == streamcut.load_model("m.npz").C
     assert streamcut.tune("t.zarr", {"C": [1e-4, 1.0]}, folds=3, loss="logistic").model.C == 1.0
-
-
-def test_an_export_scores_as_the_model_does(clicks):
-    frame, _ = clicks
-    model = streamcut.load_model("m.npz")
-    streamcut.export(model, "m.joblib")
-    theirs = joblib.load("m.joblib").predict_proba(frame.drop(columns="click"))[:, 1]
-    np.testing.assert_allclose(streamcut.predict(model, frame, answer="probabilities"), theirs, rtol=1e-6)
 
 
 _RBF = {"kernel": "rbf", "gamma": 0.5}

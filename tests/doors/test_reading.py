@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from decimal import Decimal
 
 import numpy as np
@@ -13,7 +12,6 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from doors.tables import content, table
-from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -63,28 +61,12 @@ def test_types_of_arrow_are_the_numbers_and_words_that_they_are(folder):
         np.testing.assert_array_equal(ours, theirs)
 
 
-NUMBERS = ["1", "-0.5", ".25", "5.", "3e2", "0.1234567", "1e-7", "123456.789", "2.5E+1", "0"]
 HARD = ["4.9e-324", "3.3e-310", "-2.2250738585072011e-308", "1.7976931348623157e100"]  # subnormal, almost normal, large
 HARD += [
     "9007199254740993.00000000001",
     "0.1000000000000000055511151231257827",
     "123456789012345678901234567890e-10",
 ]  # near halves
-
-
-def test_svmlight_text_is_read_as_scikit_learn_reads_it(folder):
-    rng = random.Random(5)
-    with open("t.svm", "w", newline="") as file:
-        for _ in range(3000):
-            features = sorted(rng.sample(range(1, 400), rng.randrange(9)))
-            entries = [f"{j}:{rng.choice(NUMBERS + HARD)}" for j in features]
-            file.write(" ".join([rng.choice(["1", "-1", "+1", "1.0"]), *entries]) + rng.choice(["", " # x", "#x", "\r"]) + "\n")
-    X, y = load_svmlight_file("t.svm", n_features=399)
-    for number, options in enumerate(({}, {"threads": 3, "shard_nnz": 500}, {"backend": "hdf5", "shard_nnz": 900})):
-        streamcut.convert("t.svm", f"{number}.store", n_features=399, dtype="float64", **options)
-        ours, labels = content(f"{number}.store")
-        np.testing.assert_array_equal(ours, X.toarray())
-        np.testing.assert_array_equal(labels, y)
 
 
 @pytest.fixture

@@ -208,16 +208,3 @@ def test_there_are_no_more_options_than_anybody_can_learn(run):
     assert 40 < len(options["train"]) <= 55
     assert sum(map(len, options.values())) <= 240
     assert len(set().union(*options.values())) <= 110
-
-
-def test_predict_prints_probabilities_of_classes(tmp_path, run):
-    (tmp_path / "a.svm").write_text("".join(f"{k % 3} {k % 3 + 1}:1 4:0.5\n" for k in range(30)))
-    assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr", "-q")[0] == 0
-    given = ["--task", "multiclass", "--loss", "softmax", "--output", tmp_path / "m.npz", "-q"]
-    assert run("train", tmp_path / "a.zarr", *given)[0] == 0
-    code, out, said = run("predict", tmp_path / "m.npz", tmp_path / "a.svm", "--answer", "probabilities")
-    assert code == 0, said
-    found = np.array([line.split() for line in out.splitlines()], float)
-    assert found.shape == (30, 3)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(found.argmax(axis=1), np.arange(30) % 3)

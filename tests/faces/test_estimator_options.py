@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
 import streamcut
@@ -95,21 +94,6 @@ def test_labels_that_are_numbers_are_those_of_stores(stores):
     for call in (named.score, named.evaluate, named.calibrate):
         with pytest.raises(UsageError, match=r"labels of stores are numbers, but the classes are \['no', 'yes'\]"):
             call(stores[0])
-
-
-def test_kernel_machines_of_several_classes_are_one_problem_each():
-    X, y = rows(150, 3)
-    names = np.array(["a", "b", "c"])[y + (X[:, 0] > 0.5)]
-    svm = KernelSVM(C=5.0).fit(X, names)
-    assert svm.score(X, names) > 0.9
-    assert svm.dual_coef_.shape == (3, svm.support_vectors_.shape[0])
-    assert np.all(svm.lower_bound_ <= svm.primal_objective_)
-    assert svm.lower_bound_.shape == (3,)
-    for k, name in enumerate(svm.classes_):
-        alone = KernelSVM(C=5.0).fit(X, (names == name).astype(int))
-        np.testing.assert_allclose(svm.decision_function(X)[:, k], alone.decision_function(X), atol=1e-9)
-    calibrated = CalibratedClassifierCV(KernelSVM(C=5.0), cv=5, ensemble=False).fit(X, names)
-    assert calibrated.score(X, names) > 0.85
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.1, 1: 10.0}])

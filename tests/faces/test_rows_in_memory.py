@@ -34,16 +34,6 @@ def test_rows_are_what_the_pair_is(made):
     assert np.array_equal(streamcut.predict(model, data), streamcut.predict(model, (X, y)))
 
 
-def test_weights_are_those_of_the_triple_and_shards_change_no_row():
-    X, y = numbers()
-    weight = np.arange(1.0, 61.0)
-    data = streamcut.rows(X, y, weight=weight, shard_nnz=40)
-    assert len(data.manifest.shards) > 2
-    model, other = (streamcut.train(rows, tol_relative=1e-4) for rows in (data, (X, y, weight)))
-    assert model.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-4)
-    assert streamcut.verify(model, data).same_data
-
-
 def test_every_function_of_data_takes_them():
     X, y = numbers()
     data = streamcut.rows(X, y)

@@ -5,19 +5,14 @@ Messages name file, line and column. Nothing here leaves anything behind, and no
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
-import re
 import threading
 from pathlib import Path
 
 import kit.bad_input
 import numpy as np
 import pytest
-import zstandard
-from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, USAGE, refused
+from kit.bad_input import CORRUPT, GOOD, MEMORY, MISSING, OK, USAGE, refused
 from reference.rows import read_rows
 
 import streamcut
@@ -30,26 +25,10 @@ model = kit.bad_input.model
 pytestmark = pytest.mark.smoke
 
 
-def test_numbers_are_those_of_python(folder):
-    words = [".5", "5.", "+.5E-3", "1" + LONG.decode()]
-    (folder / "in.svm").write_text("1 " + " ".join(f"{k + 1}:{word}" for k, word in enumerate(words)) + "\n")
-    streamcut.convert("in.svm", "out.zarr", dtype="float64")
-    assert streamcut.open("out.zarr").read(0).data.tolist() == [float(word) for word in words]
-
-
 def test_weights_beyond_the_memory(run, folder):
     (folder / "in.svm").write_bytes(b"1 2147483647:1\n-1 1:1\n")
     streamcut.convert("in.svm", "out.zarr")
     refused(run, "train out.zarr -o m.npz --memory 1GB", MEMORY, "needs at least [0-9.]+ ?[GM]B")
-
-
-def test_compression_is_told_by_content(folder):
-    for name, compress in {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}.items():
-        (folder / f"{name}.svm").write_bytes(compress(GOOD))
-        streamcut.convert(f"{name}.svm", f"{name}.zarr")
-    (folder / "plain.gz").write_bytes(GOOD)
-    streamcut.convert("plain.gz", "plain.zarr")
-    assert all(read_rows(folder / f"{name}.zarr") == read_rows(folder / "plain.zarr") for name in ("gz", "bz2", "xz", "zst"))
 
 
 def test_folders_globs_pipes_and_what_may_not_be_read(run, folder, monkeypatch):
@@ -88,20 +67,6 @@ def test_a_model_in_the_place_of_data(run, model):
         refused(run, command, MISSING, "a model, not data")
     np.savez("x.npz", a=np.arange(3))
     refused(run, "info x.npz --check", MISSING, "arrays of NumPy or SciPy.*convert")
-
-
-@pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
-def test_features_that_the_model_lacks(run, folder, model, data):
-    (folder / "wide.svm").write_bytes(b"1 1:1\n-1 2:1 4:1 9:1\n")
-    streamcut.convert("wide.svm", "wide.zarr")
-    for command in ("predict", "evaluate"):
-        words = r"row 1 \(0-based\) has feature 3 \(0-based\).* 3 features.*--ignore-extra-features"
-        code, out, err = run(command, "m.npz", data)
-        assert code == BAD
-        assert not (command == "evaluate" and out)
-
-        assert re.search(words, err), err
-        assert run(command, "m.npz", data, "--ignore-extra-features")[0] == OK
 
 
 def test_paths_that_are_no_store(run, folder, store):

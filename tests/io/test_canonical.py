@@ -147,24 +147,6 @@ def test_a_label_is_one_label(tmp_path, kind):
     np.testing.assert_array_equal(found.read(0).y, [1, 0] * 20)
 
 
-@pytest.mark.parametrize("kind", ["plain", "text", "categories", "nullable"])
-def test_a_label_of_anndata_is_that_of_a_table(tmp_path, kind):
-    anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
-    values: Any = np.array([True, False] * 10)
-    column = {
-        "plain": values,
-        "text": values.astype(str),
-        "categories": pd.Categorical(values.astype(str)),
-        "nullable": pd.array(values.tolist(), dtype="boolean"),
-    }[kind]
-    obs = pd.DataFrame({"y": column}, index=[str(i) for i in range(20)])
-    anndata.AnnData(np.eye(20, dtype=np.float32), obs=obs).write_h5ad(tmp_path / "a.h5ad")
-    streamcut.convert(tmp_path / "a.h5ad", tmp_path / "a.zarr", labels="y")
-    found = streamcut.open(tmp_path / "a.zarr")
-    assert found.recipe.labels.words == ()
-    np.testing.assert_array_equal(found.read(0).y, [1, 0] * 10)
-
-
 def stored(frame: Any, folder: Path, **options: Any) -> Any:
     streamcut.convert(frame, folder / "o.zarr", labels="y", force=True, **options)
     return streamcut.open(folder / "o.zarr")

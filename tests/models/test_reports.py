@@ -17,7 +17,6 @@ from sklearn.metrics import auc
 
 import streamcut
 from streamcut import evaluate, report, train
-from streamcut.errors import BadInputError
 
 
 def arrays(classes: int = 2, seed: int = 0, n: int = 500):
@@ -146,19 +145,6 @@ def test_plots_are_those_of_the_history_and_the_measures():
     assert report(model, data=streamcut.rows(X[y == 1], y[y == 1])).figures().keys() == {"certificate", "weights"}, "no curves"
 
 
-def test_names_are_escaped(tmp_path):
-    model, _ = trained("linear")
-    (tmp_path / "names.txt").write_text("".join(f"<b&>${j}$\n" for j in range(15)))
-    page = report(model, feature_names=tmp_path / "names.txt")
-    html = page.html()
-    assert "<b&>" not in html
-    assert {name for name, _ in page.weights["1"]} == {f"<b&>${j}$" for j in range(15)}
-    assert _Page(html).open == []
-    (tmp_path / "names.txt").write_text("one\ntwo\n")
-    with pytest.raises(BadInputError, match="2 names, but the model has 15"):
-        report(model, feature_names=tmp_path / "names.txt")
-
-
 def test_the_commands(stores, tmp_path, run):
     data, validation = stores
     model, page = tmp_path / "m.npz", tmp_path / "m.html"
@@ -177,17 +163,3 @@ def test_the_commands(stores, tmp_path, run):
     numbers = json.loads(_Page(page.read_text()).numbers)
     code, out, _ = run("evaluate", model, validation, "--json")
     assert numbers["measures"] == json.loads(out)
-
-
-@pytest.mark.parametrize("line", [1000, "1kB"])
-def test_the_command_makes_the_store_with_the_same_options(line, tmp_path, monkeypatch, run):
-    monkeypatch.chdir(tmp_path)
-    X, y = arrays(n=60)
-    dump_svmlight_file(sp.csr_matrix(X), y, "rows.svm", zero_based=False)
-    model = train("rows.svm", convert={"wide_index": True, "max_line_bytes": line, "keep_zeros": True})
-    streamcut.save_model(model, "m.npz")
-    made, _, again = report("m.npz").command.partition(" && ")
-    code, _, err = run(*shlex.split(made)[1:])
-    assert code == 0, err
-    assert shlex.split(again)[:3] == ["streamcut", "train", "rows.zarr"]
-    np.testing.assert_array_equal(train("rows.zarr").weights, model.weights)

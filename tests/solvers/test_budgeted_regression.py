@@ -7,7 +7,6 @@ import pytest
 from kit.shared.budgeted_regression import GAMMA, _rows
 
 import streamcut
-from streamcut.errors import UsageError
 
 
 def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
@@ -37,10 +36,3 @@ def test_validation_is_told_as_r2(tmp_path):
     assert model.task == "regression", "the labels are real numbers"
     assert model.history[-1]["validation"] == pytest.approx(streamcut.evaluate(model, store).r2)
     assert model.history[-1]["accuracy_met"] is None
-
-
-def test_a_model_of_another_loss_is_no_start():
-    X, y, _ = _rows()
-    start = streamcut.train((X, y), kernel="rbf", gamma=GAMMA, task="regression", budget=10)
-    with pytest.raises(UsageError, match="trained with loss epsilon-insensitive"):
-        streamcut.train((X, y), kernel="rbf", gamma=GAMMA, task="regression", loss="quantile", budget=10, warm_start=start)

@@ -92,3 +92,14 @@ def test_folds_that_leave_one_label_are_named():
     y = np.where(np.arange(60) == 7, 1.0, -1.0)
     with pytest.raises(UsageError, match=r"^intercept: without fold \d all rows of positive weight have one label"):
         streamcut.tune((X, y), {"C": [1.0]}, folds=3, intercept="free", measure="accuracy")
+
+
+def test_two_classes_together_are_the_binary_problem_with_half_the_norm():
+    """w_1 = −w_0 = w/2 of the hinge loss with margin 1 between them: F of the binary problem at 2C is twice this one."""
+    X, y, _ = problem(100)
+    tight = {"tol": 1e-6, "tol_relative": None, "max_passes": 3000}
+    ours, binary = (
+        train(streamcut.rows(X, y > 2.0), task=task, C=C, **tight) for task, C in (("multiclass", 0.5), ("binary", 1.0))
+    )
+    assert binary.certificate.lower_bound <= 2 * ours.certificate.primal
+    assert 2 * ours.certificate.lower_bound <= binary.certificate.primal

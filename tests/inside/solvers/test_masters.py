@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import columns, elastic_net, svm
+from reference import columns, svm
 from scipy.optimize import minimize_scalar
 
 from streamcut.bundle import two_cuts
@@ -131,7 +131,7 @@ def test_the_master_problem_is_solved(seed):
     beta[0] = total
 
     def value(beta):
-        w = elastic_net.shrunk(-beta @ rows, l1)
+        w = columns.shrunk(-beta @ rows, l1)
         return 0.5 * w @ w - b @ beta, -rows @ w - b
 
     gap = solve_penalised(rows, rows @ rows.T, b, total, beta, 1e-10, l1)
