@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from kit.stored import content
 from reference.rows import store_bytes
 
 import streamcut
@@ -25,18 +25,6 @@ def rows() -> tuple[sp.csr_array, np.ndarray]:
     rng = np.random.default_rng(3)
     X = sp.random_array((N, D), density=0.2, format="csr", rng=rng)
     return X, np.where(X[:, [0]].toarray()[:, 0] + 0.01 * rng.standard_normal(N) > 0.05, "spam", "ham")
-
-
-def whole(path: Path) -> tuple[np.ndarray, list]:
-    """The rows of a store, dense, and their labels."""
-    data, parts, labels = streamcut.open(path), [], []
-    for shard in range(len(data.manifest.shards)):
-        chunk = data.read(shard)
-        values = np.ones(chunk.nnz) if chunk.data is None else chunk.data
-        shape = (chunk.n_rows, data.manifest.statistics.n_features)
-        parts.append(sp.csr_array((values, chunk.indices, chunk.indptr), shape=shape).toarray())
-        labels += chunk.y.tolist()
-    return np.vstack(parts), labels
 
 
 @pytest.mark.parametrize("form", [*FORMATS, "dense", "frame", "sparse frame"])
@@ -55,9 +43,9 @@ def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
     with streamcut.create(tmp_path / "many.zarr", labels=["ham", "spam"], shard_nnz=400) as out:
         for start in range(0, N, 37):
             out.append(formed(X[start : start + 37]), y[start : start + 37])
-    found, labels = whole(tmp_path / "many.zarr")
+    found, labels = content(tmp_path / "many.zarr")
     np.testing.assert_array_equal(found, X.toarray())
-    assert labels == [float(word == "spam") for word in y]
+    assert labels.tolist() == [float(word == "spam") for word in y]
     one, many = (streamcut.open(tmp_path / f"{name}.zarr") for name in ("one", "many"))
     assert one.manifest.fingerprint == many.manifest.fingerprint
     assert (many.recipe.names is None) == ("frame" not in form)

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from kit.shared.tables import OPTIONS, N, matrix, write
+from kit.shared.tables import OPTIONS, N, write
+from kit.stored import matrix
 from sklearn.feature_extraction import DictVectorizer
 
 import streamcut
