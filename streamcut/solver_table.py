@@ -99,11 +99,7 @@ _RECORDS: dict[str, SolverRecord] = {
     "ocas": SolverRecord(
         family="linear",
         trains={
-            "binary": "ocas",
-            "regression": "ocas",
-            "labelling": "ocas",
-            "ranking": "ocas",
-            "sequence": "ocas",
+            **dict.fromkeys(("binary", "regression", "labelling", "ranking", "sequence"), "ocas"),
             "one-class": "one_class",
         },
         kinds=("cutting-planes",),

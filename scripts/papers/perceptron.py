@@ -27,8 +27,9 @@ from streamcut.execution.runner import Runner
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.oracles.kernel_columns import Responses, take
+from streamcut.oracles.kernel_columns import take
 from streamcut.papers import rounds
+from streamcut.papers.responses import Responses
 from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
 from streamcut.papers.sbp import StochasticBatchPerceptron
 from streamcut.prediction import predict

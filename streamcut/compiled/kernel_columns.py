@@ -15,7 +15,7 @@ STRIP = 512  # inner products turned to kernel values while in L1 cache
 
 
 @kernel
-def squared_norms(indptr, indices, data, out):
+def squared_norms(indptr, data, out):
     """out[i] = ‖x_i‖²."""
     for i in range(len(indptr) - 1):
         start, stop = np.uint64(indptr[i]), np.uint64(indptr[i + 1])

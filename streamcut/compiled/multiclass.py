@@ -3,8 +3,7 @@
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the
 K numbers of a feature side by side, so that an entry of a row touches one contiguous run; D = d, or d + 1 with the weights of the
 constant feature `bias` last when `bias` is not 0. `target` (n) int is the class of each row, 0 … K − 1, whose label is one of the
-K known ones (streamcut.oracles.classes_passes.targets). Scores `z`, `z_b` are float64 (n, K); row weights `u` float64 (n), or
-None when all are 1.
+K known ones (streamcut.oracles.targets.targets). Scores `z` are float64 (n, K).
 
 A loss that is not smooth is max_y (margin(y, t) + z_y − z_t), t the row's target; the rival is the y that attains it; of equals
 the target, else the first.
@@ -33,16 +32,9 @@ def scores(indptr, indices, data, W, bias, out):
 
 @kernel
 def losses(loss, target, z, out):
-    """out[i] = the loss of row i at z; returns the first row with a score that is not finite, or −1."""
-    bad = -1
+    """out[i] = the loss of row i at z."""
     for i in range(len(z)):
         out[i] = loss.value(z[i], target[i])
-        total = 0.0
-        for value in z[i]:
-            total += value
-        if bad < 0 and not np.isfinite(total):
-            bad = i
-    return bad
 
 
 @kernel
@@ -59,8 +51,8 @@ def rivals(loss, target, z, out):
 
 
 @kernel
-def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
-    """Adds u_i x_i to column rival[i] of `out` and subtracts it from column target[i], in place, where the two differ.
+def scatter(indptr, indices, data, target, rival, bias, rounder, out):
+    """Adds x_i to column rival[i] of `out` and subtracts it from column target[i], in place, where the two differ.
 
     Every term is rounded to the grid of `rounder` (streamcut.foundation.rounding.exact_rounder), so sums are exact in any order.
     """
@@ -69,13 +61,12 @@ def scatter(indptr, indices, data, target, rival, u, bias, rounder, out):
         t, r = np.uint64(target[i]), np.uint64(rival[i])
         if t == r:
             continue
-        weight = 1.0 if u is None else u[i]
         if bias != 0.0:
-            term = (weight * bias + rounder) - rounder
+            term = (bias + rounder) - rounder
             out[last, r] += term
             out[last, t] -= term
         for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
             j = np.uint64(indices[p])
-            term = ((weight if data is None else weight * data[p]) + rounder) - rounder
+            term = ((1.0 if data is None else data[p]) + rounder) - rounder
             out[j, r] += term
             out[j, t] -= term

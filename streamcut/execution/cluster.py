@@ -32,7 +32,7 @@ from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, 
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
 from streamcut.execution.occurring import OccurringDataset, occurring
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Pass, Scoring
 from streamcut.execution.plan import BASE, Needs
 from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import RowState
@@ -104,7 +104,7 @@ def _opened(source: Source) -> _KeepingFeed:
 
 
 @lru_cache(maxsize=1)
-def _loaded(work: bytes) -> Pass:
+def _loaded(work: bytes) -> Any:
     return pickle.loads(work)
 
 
@@ -122,7 +122,7 @@ def run_lane(source: Source, work: bytes, sent: bytes) -> bytes:
 def read_shard(source: Source, work: bytes | None, sent: bytes) -> bytes:
     """Of the shard `sent`, (number, row state): new row state, and the rows.
 
-    A pass scores the rows, and keeps the entries that are needed after that; None: they are read alone.
+    The work scores the rows, and keeps the entries that are needed after that; None: they are read alone.
     """
     shard, rows = pickle.loads(sent)
     chunk = _opened(source).shard(shard, None, traffic := Traffic())
@@ -130,7 +130,7 @@ def read_shard(source: Source, work: bytes | None, sent: bytes) -> bytes:
         return _answer(traffic, {}, chunk)
     scoring = _loaded(work)
     kept = scoring.score(rows, chunk)
-    return _answer(traffic, {name: rows[name] for name in scoring.scored}, with_entries_of(kept, chunk))
+    return _answer(traffic, {name: rows[name] for name in scoring.fills}, with_entries_of(kept, chunk))
 
 
 def _answer(traffic: Traffic, *result: Any) -> bytes:
@@ -179,7 +179,7 @@ class Cluster:
                     f"Give it more memory ({_USABLE:.0%} of a worker's limit may be used), fewer threads, or smaller shards"
                 )
 
-    def begin(self, work: Pass | None) -> distributed.Future | None:
+    def begin(self, work: Pass | Scoring | None) -> distributed.Future | None:
         """`work` as the result of a task, which workers pass on, and Dask makes anew where all copies are lost."""
         workers, self.traffic = self._workers(), Traffic()
         self._present, self.ahead = sorted(workers), _AHEAD * sum(worker["nthreads"] for worker in workers.values()) or 1
@@ -251,9 +251,9 @@ class _RemoteShards(View):
         self._sent: tuple[str, ...] = ()
 
     @contextmanager
-    def scored_by(self, work: Pass | None, given_up: Callable[[], bool]) -> Iterator[None]:
+    def scored_by(self, work: Scoring | None, given_up: Callable[[], bool]) -> Iterator[None]:
         """Within, `work` scores the rows; None: they are read alone."""
-        self._name, self._sent = ("read", ()) if work is None else (type(work).__name__, work.scored_from)
+        self._name, self._sent = ("read", ()) if work is None else (type(work).__name__, work.reads)
         self._work, self._given_up = self._cluster.begin(work), given_up
         try:
             yield

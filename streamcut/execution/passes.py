@@ -1,4 +1,4 @@
-"""What a pass is: a class with a few declared properties and five steps; it overrides those that it needs.
+"""What a pass is: a class with a few declared properties and steps; it overrides those that it needs.
 
 A runner (streamcut.execution.runner, streamcut.execution.cluster) takes the rows lane by lane: `begin` makes a zero partial
 sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` ends the lane, and
@@ -7,7 +7,7 @@ sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` end
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,6 +32,19 @@ class Blocks(NamedTuple):
     streams: Streams | None = None
 
 
+class Scoring(Protocol):
+    """Work on blocks of a pass that needs no earlier block: done ahead, in another thread or on a worker.
+
+    reads  the row-state arrays that it needs, fills those that it writes
+    """
+
+    reads: ClassVar[tuple[str, ...]]
+    fills: ClassVar[tuple[str, ...]]
+
+    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
+        """Fill the row state of a block. Returns (n, bool): the rows whose entries the rest of the pass reads."""
+
+
 class Pass:
     """Base of everything that visits all rows once.
 
@@ -40,7 +53,6 @@ class Pass:
     interruptible  an abandoned pass leaves nothing behind that affects its repetition
     blocks         the blocks in which rows come
     row_arrays     the row-state arrays that it uses; None: possibly any; empty, and no data: no blocks come
-    scored_from    the row-state arrays that `score` reads, scored those that it fills
     pure           it changes nothing but its partial sum and the row state, so a lane may run elsewhere, and again
     """
 
@@ -48,8 +60,6 @@ class Pass:
     needs_data: ClassVar[bool] = True
     interruptible: ClassVar[bool] = False
     row_arrays: ClassVar[tuple[str, ...] | None] = None
-    scored_from: ClassVar[tuple[str, ...]] = ()
-    scored: ClassVar[tuple[str, ...]] = ()
 
     @property
     def pure(self) -> bool:
@@ -71,15 +81,9 @@ class Pass:
         """Add a block of consecutive rows, given by their row state alone."""
         raise NotImplementedError(f"{type(self).__name__} reads no data and has no visit_rows")
 
-    def divided(self) -> tuple[Pass, Pass] | None:
-        """(a pass to `score` blocks ahead, in another thread or on a worker, this pass on scored rows); None: it needs no more
-        than one visit."""
+    def divided(self) -> tuple[Scoring, Pass] | None:
+        """(the work on blocks that needs no earlier one, this pass on blocks where that is done); None: one visit is enough."""
         return None
-
-    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
-        """The work on a block that needs no earlier one: writes the row state `scored`, from `scored_from`. Returns (n, bool):
-        the rows whose entries the rest of the work reads."""
-        raise NotImplementedError(f"{type(self).__name__} cannot be divided")
 
     def finish(self, partial: Any, rows: Rows, first_row: int) -> None:
         """A lane has seen all its rows; `rows` are views of the row state for the whole lane, which begins at `first_row`."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.passes import Pass
+from streamcut.execution.passes import Pass, Scoring
 from streamcut.execution.row_state import Rows, RowState
 from streamcut.execution.threads import Ready, Turns, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
@@ -203,7 +203,7 @@ class Runner:
             yield chunk
             self._write_back(visited)
 
-    def _ready(self, scoring: Pass | None, chunks: Generator[Chunk]) -> Generator[Ready]:
+    def _ready(self, scoring: Scoring | None, chunks: Generator[Chunk]) -> Generator[Ready]:
         """Blocks with their row state, that of several places copied into contiguous arrays, after `scoring`.
 
         Without it, rows are scored just before their steps, for which they are then still in cache.

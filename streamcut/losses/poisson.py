@@ -11,7 +11,6 @@ from streamcut.losses.residual import NoParameters, ResidualLoss
 
 _STEPS = 60  # of Newton's method; three to six are taken
 _TERMS = 16  # of a series that ends at a^15 / 16!, a 2⁻⁵⁶th of a² / 2 where |a| ≤ ½
-_MOST = 700.0  # of a score: e to it is a float64
 _LARGEST_LOG = 746.0  # greatest |log| of a float64
 
 

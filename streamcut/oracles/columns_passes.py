@@ -23,10 +23,10 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
-from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.random_order import sample_free
 from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, require_finite, weight_sum
+from streamcut.oracles.targets import targets
 
 
 def kinds_of(columns: Places) -> list[tuple[float, int]]:
@@ -77,6 +77,33 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """z of all rows at `W` (D, A), the part of an AscentPass that can be done ahead of its steps."""
+
+    risk: ColumnsRisk
+    grids: Grids
+    columns: Places
+    W: np.ndarray
+    halves: tuple[int, int]
+    order: Order
+    reads: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
+    fills: ClassVar[tuple[str, ...]] = ("z",)
+
+    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
+        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
+        kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
+        W = self.columns.group.vectors(self.W)
+        given = self.risk.loss, _csr(self.risk, rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
+        require_finite(chunk, kernels.score(*given, room, kept))
+        return kept
+
+
+def _csr(risk: ColumnsRisk, rows: Rows, chunk: Chunk) -> Csr:
+    y = rows["target"] if risk.labels is None else rows["t"]
+    return Csr(chunk.indptr, chunk.indices, chunk.data, y, rows.get("u"))
+
+
+@dataclass(frozen=True, slots=True)
 class AscentPass(Pass):
     """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which start from `start` (D, A) in each lane.
 
@@ -101,8 +128,6 @@ class AscentPass(Pass):
     equal: Equal | None = None
     streams: Streams | None = None
     known: bool = False
-    scored_from: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
-    scored: ClassVar[tuple[str, ...]] = ("z",)
     interruptible: ClassVar[bool] = True
 
     @property
@@ -138,7 +163,7 @@ class AscentPass(Pass):
         added = Added(vectors_of(sums.w), vectors_of(sums.U), sums.b, sums.gain)
         given = (
             self.risk.loss,
-            self._csr(rows, chunk),
+            _csr(self.risk, rows, chunk),
             self.columns,
             pairs,
             self.halves,
@@ -149,25 +174,14 @@ class AscentPass(Pass):
         require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
             sample_free(pairs.keys, self.risk.loss.free_below, chunk.numbers, self.sample)
-            sums.cache.collect(self._csr(rows, chunk), pairs, self.halves[1], chunk.numbers)
+            sums.cache.collect(_csr(self.risk, rows, chunk), pairs, self.halves[1], chunk.numbers)
 
-    def divided(self) -> tuple[AscentPass, AscentPass] | None:
+    def divided(self) -> tuple[Scores, AscentPass] | None:
         more = self.first is not None or self.equal is not None
         if self.known or more or self.streams is None or self.order.visits == 0:
             return None
-        return replace(self, caches={}, start=self.start[:0]), replace(self, known=True)
-
-    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
-        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
-        kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
-        W = self.columns.group.vectors(self.W)
-        given = self.risk.loss, self._csr(rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
-        require_finite(chunk, kernels.score(*given, room, kept))
-        return kept
-
-    def _csr(self, rows: Rows, chunk: Chunk) -> Csr:
-        y = rows["target"] if self.risk.labels is None else rows["t"]
-        return Csr(chunk.indptr, chunk.indices, chunk.data, y, rows.get("u"))
+        scores = Scores(self.risk, self.grids, self.columns, self.W, self.halves, self.order)
+        return scores, replace(self, known=True)
 
     def _learn(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
         assert self.first is not None

@@ -57,10 +57,10 @@ class OneGroup(Kept):
         risk: Any = self._risk
         return near_by_cells(risk, self.sorted(0.0))
 
-    def sorted(self, k: float | None, blocks: RowBlocks | None = None) -> SortedScores:
-        """The scores at z_b + k(z − z_b), or at z when k is None; with other blocks of the same rows if given."""
+    def sorted(self, k: float | None) -> SortedScores:
+        """The scores at z_b + k(z − z_b), or at z when k is None."""
         known, apart = self._splitters, self._risk.apart
-        scores = SortedScores(blocks or self._blocks, k, self._counts, self._room, known=known, apart=apart)
+        scores = SortedScores(self._blocks, k, self._counts, self._room, known=known, apart=apart)
         self._splitters = scores.splitters
         return scores
 

@@ -19,8 +19,8 @@ from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.oracles import row_passes
-from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.row_passes import CutSums, Totals
+from streamcut.oracles.targets import targets
 
 _ROWS = 1024  # rows moved at a time
 
@@ -64,9 +64,8 @@ class _DataPass(Pass):
         assert sums.a is not None
         K = self.risk.classes
         emissions, transitions = sums.a[0, : -K * K].reshape(-1, K), sums.a[0, -K * K :].reshape(K, K)
-        multiclass.scatter(
-            chunk.indptr, chunk.indices, chunk.data, target, path, None, self.bias, self.grids.vector, emissions
-        )  # fmt: skip
+        entries = chunk.indptr, chunk.indices, chunk.data
+        multiclass.scatter(*entries, target, path, self.bias, self.grids.vector, emissions)
         self.risk.count_transitions(starts, target, path, transitions)
         sums.b[0] += float(np.count_nonzero(path != target))
 

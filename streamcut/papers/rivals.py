@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.oracles.kernel_columns import Responses
+from streamcut.papers.responses import Responses
 from streamcut.papers.rounds import KernelMethod
 
 

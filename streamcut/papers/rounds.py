@@ -13,7 +13,7 @@ import numpy as np
 from streamcut.execution.runner import Interrupted
 from streamcut.models.certificate import StopReason
 from streamcut.models.kept import Kept
-from streamcut.oracles.kernel_columns import Responses
+from streamcut.papers.responses import Responses
 from streamcut.solvers.progress import Progress
 
 _PATIENCE = 8  # measurements without a lower held-out error: two epochs

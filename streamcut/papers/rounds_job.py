@@ -19,8 +19,9 @@ from streamcut.jobs.kernel_choice import scored, validation_rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.kernel_columns import Responses, SharedColumns, whole_bytes
+from streamcut.oracles.kernel_columns import SharedColumns, whole_bytes
 from streamcut.papers import rounds
+from streamcut.papers.responses import Responses
 from streamcut.solver_table import SOLVER_TABLE, solvers
 from streamcut.solvers.progress import Progress
 

@@ -16,8 +16,8 @@ from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.checkpoint import Fill
-from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
+from streamcut.oracles.targets import targets
 from streamcut.papers.gram_bundle import GramBundle
 from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
 from streamcut.papers.sampled_proof import Proof, Share, proof, proof_pass, scales_of

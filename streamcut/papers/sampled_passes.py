@@ -17,8 +17,8 @@ from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, concatenate, group_starts
 from streamcut.kernels.vectors import Vectors
-from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import take
+from streamcut.oracles.targets import targets
 from streamcut.papers.sampled_tasks import SampledTask
 
 

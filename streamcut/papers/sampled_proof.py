@@ -26,8 +26,8 @@ from streamcut.io.manifest import Statistics
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.certificate import DualPoint
-from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import TILE, squared_norms
+from streamcut.oracles.targets import targets
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_tasks import SampledTask
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.oracles.kernel_columns import Responses
+from streamcut.papers.responses import Responses
 from streamcut.papers.rounds import KernelMethod
 
 _POSITIVE, _NEGATIVE = 1, -1
@@ -64,11 +64,13 @@ class WaterLevel:
     two basins, one per class, whose heights the bias shifts against each other; at the best bias water covers equally many rows
     in both, and the sum of both levels counts (Appendix B, Algorithms 2 and 3). If only that sum is determined, the middle of
     the allowed range is taken; a class that is covered whole takes all further water.
+
+    basins  the rows of each: of both classes with a bias, positive ones first, else of all
     """
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
         own = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)]
-        self._basins: list[Any] = own if bias else [slice(None)]
+        self.basins: list[Any] = own if bias else [slice(None)]
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
@@ -76,12 +78,12 @@ class WaterLevel:
         found = None
         if near is not None:
             window = [(level - slack, level + slack) for level in (near.positive, near.negative)]
-            found = Basins([c[rows] for rows in self._basins], window).level(volume)
+            found = Basins([c[rows] for rows in self.basins], window).level(volume)
         return found or self.whole(c).of(volume)
 
     def whole(self, c: np.ndarray) -> Basins:
         """The basins of these responses, for one volume after another."""
-        return Basins([c[rows] for rows in self._basins], [(-np.inf, np.inf)] * 2)
+        return Basins([c[rows] for rows in self.basins], [(-np.inf, np.inf)] * 2)
 
 
 class Basins:
@@ -138,7 +140,6 @@ class StochasticBatchPerceptron(KernelMethod):
         self.steps = 0
         self._C = C
         self._levels = WaterLevel(responses.signs, bias=bias)
-        self._own = {wanted: np.flatnonzero(responses.signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)} if bias else {}
         self._largest = float(responses.diagonal.max())
         self._square = 0.0  # ‖w‖²
         self._level: list[float] = []  # a Level, once there is one
@@ -223,14 +224,10 @@ class StochasticBatchPerceptron(KernelMethod):
         half, odd = self._batch // 2, self._batch % 2
         first = int(self.random.integers(2)) if odd else 0
         drawn = []
-        for wanted, surface, count in (
-            (_POSITIVE, level.positive, half + odd * first),
-            (_NEGATIVE, level.negative, half + odd * (1 - first)),
-        ):
-            if count == 0:
-                continue
-            own = self._own[wanted]
-            drawn.append(self._some(own, c[own], surface, level.covered, count))
+        counts = half + odd * first, half + odd * (1 - first)
+        for own, surface, count in zip(self._levels.basins, (level.positive, level.negative), counts, strict=True):
+            if count > 0:
+                drawn.append(self._some(own, c[own], surface, level.covered, count))
         return np.sort(np.concatenate(drawn))
 
     def _some(self, rows: np.ndarray, c: np.ndarray, surface: float, covered: int, count: int) -> np.ndarray:

@@ -300,7 +300,6 @@ class Training(Kept):
         counts, sums = np.sum([m.counts for m in models], axis=0), np.sum([m.sums for m in models], axis=0)
         steps, inside = self.state.steps, self.state.steps - epoch * n
         square = sum(squared_norm(m, self.method.scale(m), self.problem.kernel) for m in models)
-        now = self._exported()
         return Epoch(
             epoch=steps / n,
             rows=steps,
@@ -308,7 +307,7 @@ class Training(Kept):
             accuracy_met=None if self.problem.of_numbers else int(counts[passes.CORRECT]) / (inside * len(models)),
             primal_met=0.5 * square + float(sums[passes.LOSS]) * n / inside,
             dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha and not self.problem.vectors_before else None,
-            support_vectors=sum(len(coefficients) for coefficients, _ in now),
+            support_vectors=sum(int(np.count_nonzero(m.beta[: m.counts[passes.USED]])) for m in models),
             updates=int(counts[passes.UPDATES]),
             maintained=int(counts[passes.MAINTAINED]) / (steps * len(models)),
             removed=int(counts[passes.REMOVED]),
@@ -316,7 +315,7 @@ class Training(Kept):
             kernel_evaluations=int(counts[passes.EVALUATIONS]),
             bytes_read=self.epochs.traffic.bytes_read,
             bytes_computed=self.epochs.traffic.bytes_computed,
-            validation=None if self.measure is None else self.measure(now),
+            validation=None if self.measure is None else self.measure(self._exported()),
         )
 
     def release(self) -> None:

@@ -14,7 +14,7 @@ from streamcut.execution.feed import Feed
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
-from streamcut.oracles.kernel_columns import Responses
+from streamcut.papers.responses import Responses
 from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
 from streamcut.papers.sbp import StochasticBatchPerceptron, WaterLevel
 
