@@ -189,11 +189,10 @@ class AnnDataFile:
         return {role: column.values() for role, column in self._columns.items()}
 
     def rows(self, start: int) -> Iterator[RawRows]:
-        with readable(self.path):
-            for part in self._entries(start):
-                columns = {role: values[start : start + part.n_rows] for role, values in self._values.items()}
-                yield RawRows(part.indptr, part.indices, part.values, **columns)
-                start += part.n_rows
+        for part in self._entries(start):
+            columns = {role: values[start : start + part.n_rows] for role, values in self._values.items()}
+            yield RawRows(part.indptr, part.indices, part.values, **columns)
+            start += part.n_rows
 
     def _entries(self, start: int) -> Iterator[RawRows]:
         if self.form == "dense":
