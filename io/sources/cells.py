@@ -22,8 +22,7 @@ from streamcut.foundation.opened import readable, regular
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
-from streamcut.io.sources import scattered
-from streamcut.io.sources.arrays import entries_of
+from streamcut.io.sources.arrays import by_rows, entries_of
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.source import cuts
 from streamcut.io.stores.guarded import expect_files_only
@@ -200,7 +199,7 @@ class AnnDataFile:
         if self.form == "csr":
             return self._matrix.rows(start)
         pointers = self._matrix.pointers(0, self.n_features)
-        return scattered.by_rows(pointers, self._matrix.read, self.n_rows, self._scratch, f"{self.path}: X", start)
+        return by_rows(pointers, self._matrix.read, self.n_rows, self._scratch, f"{self.path}: X", start)
 
     def kept(self, rows: slice) -> dict[str, list]:
         """The kept columns of these rows, numbers or strings, None where there is no value."""

@@ -21,9 +21,8 @@ from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, read
 from streamcut.io.tables.arrow import ColumnTypeError, without
 from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
-from streamcut.io.tables.fitting import to_find, with_numbers, with_words
+from streamcut.io.tables.fitting import recipe_of, to_find, with_numbers, with_words
 from streamcut.io.tables.labels import LabelCodings
-from streamcut.io.tables.opening import recipe_of
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.times import check_zone
@@ -156,10 +155,10 @@ class TableSource:
         """See Source."""
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
-        groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings", ()))
+        groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings"))
         for at, (chunk, unusual, kept, labelled) in self._made(_At(begin["file"], begin["row"], begin["read"])):
             file = self.files[at.file]
-            place = {**at._asdict(), "given": given, "counters": dict(self.counters), "offset": file.position or 0}
+            place = {**at._asdict(), "given": given, "counters": dict(self.counters), "taken": file.taken}
             if self._one_coding:
                 place["codings"] = codings.state()
                 codings.add(file.name, at.row, chunk.y)

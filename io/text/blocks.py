@@ -18,7 +18,7 @@ from streamcut.io.text.inputs import AHEAD_BYTES, Input, find_inputs, open_bytes
 
 
 class RawBlock:
-    """A buffer and its lines: text[:stop], from byte `offset` of the decompressed input number `file`.
+    """A buffer and its lines: text[:stop], from byte `offset` of the decompressed input number `file`; `taken`: of its bytes.
 
     text[stop] is a line feed, the first of `padding` bytes. `last`: the file ends here, `unterminated`: without a line feed.
     `too_long`: no line feed in the first `stop` bytes, the most memory for a line; the line has `line_bytes`, counted up to a
@@ -28,7 +28,7 @@ class RawBlock:
     def __init__(self, size: int, padding: int) -> None:
         self._size, self._padding = size, padding
         self.text = bytearray(size + padding)
-        self.file = self.offset = self.stop = self.line_bytes = 0
+        self.file = self.offset = self.stop = self.line_bytes = self.taken = 0
         self.last = self.unterminated = self.too_long = False
 
     @property
@@ -100,7 +100,7 @@ def read_blocks(
                 if block.too_long:
                     block.line_bytes = block.stop + _bytes_to_line_feed(stream, longest - block.stop + 1)
                 position += block.stop
-                last = block.last
+                block.taken, last = raw.tell() if inputs[number].regular else 0, block.last
                 yield block
 
 

@@ -143,7 +143,7 @@ class SvmlightSource(TextSource):
             for raw, parsed in blocks:
                 place = {"file": raw.file, "offset": raw.offset, "lines": self._lines, "rows": self._counts["rows"]}
                 place |= {"qid_mode": self._qid_mode, "index_base": self.index_base}
-                place |= {"counters": dict(self._counts), "rejects": list(self.rejects)}
+                place |= {"counters": dict(self._counts), "rejects": list(self.rejects), "taken": raw.taken}
                 if groups is not None and parsed.chunk.qid is not None:
                     self._check_groups(raw, parsed, groups)
                 self._account(raw, parsed, rules)

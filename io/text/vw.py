@@ -108,7 +108,7 @@ class VwSource(TextSource):
                 name = self.inputs[raw.file].name
                 if raw.too_long:
                     raise MemoryBudgetError(f"{name}:{line + 1}: the line has more than {raw.stop:,} bytes; raise --memory")
-                place = {"file": raw.file, "offset": raw.offset, "given": given, "counters": dict(self.counters)}
+                place = {"file": raw.file, "given": given, "counters": dict(self.counters), "taken": raw.taken}
                 chunk, lines = self._chunk(raw, name, line, given)
                 line = 0 if raw.last else line + lines
                 free.put(raw)
