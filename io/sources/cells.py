@@ -229,7 +229,7 @@ class AnnDataFile:
 
     def _layer(self, group: Any, layer: str) -> tuple[Any, str]:
         """(the matrix, the group with its var)."""
-        layers = _member(group, "layers", self.path)
+        layers: Any = _member(group, "layers", self.path)
         known = list(layers) if is_group(layers) else []
         if layer in known:
             return _member(layers, layer, self.path), "var"
@@ -254,7 +254,7 @@ class AnnDataFile:
     def _names(self) -> tuple[str, ...] | None:
         """The names of the features: the index of var."""
         index = "" if self._var is None else self._var.attrs.get("_index", "_index")
-        found = _member(self._var, index, self.path) if isinstance(index, str) and index else None
+        found: Any = _member(self._var, index, self.path) if isinstance(index, str) and index else None
         return tuple(map(_text, found[:].tolist())) if _is_array(found, self.n_features) else None
 
 

@@ -131,8 +131,9 @@ class LabelCodings:
     """The codings of two labels in the files of a table: 1 and 0 in one, 1 and −1 in another, are not three labels."""
 
     def __init__(self, state: Sequence[Any] | None = None) -> None:
-        first, self._file, here, self._others = state or ({}, "", (), False)
-        self._first, self._here = dict(first), set(here)  # {"0" or "-1": where it is first}; those of the current file
+        first, file, here, others = state or ({}, "", (), False)
+        self._first: dict[str, str] = dict(first)  # {"0" or "-1": where it is first}
+        self._file, self._here, self._others = str(file), set(here), bool(others)  # of the current file
 
     def state(self) -> list[Any]:
         """In JSON types, for resuming."""

@@ -136,7 +136,7 @@ class TableSource:
             self._expect_again("bins and means are found", "--no-standardise, and no bins,")
             recipe = with_numbers(recipe, self._values([column.name for column in wanted]), wanted)
         learn = True
-        if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in recipe.table.columns):
+        if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in self.maker.table.columns):
             self._expect_again("words are counted", "--text-weights=counts")
             rows = TableSource(self.files, _maker(recipe, options, room=sizes.keys), sizes, grouped=False)
             weighed, least, stopped = options.weighs_words, options.min_count, options.stop_words or ()

@@ -144,7 +144,8 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
     if code == k.OVERFLOW:
         wide = NUMBER.fullmatch(value) is not None and abs(float(value)) < float("inf")
         return "value too large" + (" for float32" if wide else ""), "--dtype=float64" if wide else None
-    reason, hint = next(said for of, what, *said in _REASONS if of == code and re.fullmatch(what, token, re.DOTALL))
+    fitting = ((reason, hint) for of, what, reason, hint in _REASONS if of == code and re.fullmatch(what, token, re.DOTALL))
+    reason, hint = next(fitting)
     if code == k.BAD_INDEX and colon and name == b"qid" and re.search(rb"(?<![^ \t])qid:", line[:at]):
         return "a second qid", None
     if (code == k.BAD_INDEX and not colon and rest.startswith(b":")) or (code == k.BAD_VALUE and not value and rest.strip()):

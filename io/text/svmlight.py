@@ -78,7 +78,7 @@ class SvmlightSource(TextSource):
         self.options = options = options if options.recipe is None else by_recipe(options.recipe, options)
         _expect_sense(options)
         super().__init__(paths)
-        self.index_base = {None: 1, "auto": None}.get(options.index_base, options.index_base)
+        self.index_base = None if options.index_base == "auto" else 1 if options.index_base is None else int(options.index_base)
         self._threads, self._block_bytes = threads, block_bytes
         self._longest = max(options.max_line_bytes or LONGEST_LINE, block_bytes)
         self._held = min(self._longest, held_line or self._longest)
