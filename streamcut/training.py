@@ -34,7 +34,7 @@ from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_pea
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.recipe.comparison import require_same
+from streamcut.io.recipe.recipe import require_same
 from streamcut.jobs.all_features import with_all_features
 from streamcut.jobs.job import Job
 from streamcut.jobs.linear import threads_wanted

@@ -234,3 +234,4 @@ class NewStore:
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
         if not self._rule.words:
             self._labels = Labels(dict(state["words"]), learn=True)
+        self._labels.numbers = not state["words"] if self._labelled and not self._rule.words else None

@@ -6,9 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from streamcut.errors import NotFoundError
 from streamcut.io.sources.source import Source
-from streamcut.io.text.inputs import Input, open_bytes
 
 EVERY = 0.2  # seconds
 
@@ -17,7 +15,7 @@ EVERY = 0.2  # seconds
 class Progress:
     """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: of the phase done, None if unknown.
 
-    bytes_read: of input files so far, None when they are compressed or come through a pipe; seconds: since the start.
+    bytes_read: of input files so far, None when they come through a pipe; seconds: since the start.
     """
 
     phase: str
@@ -33,8 +31,6 @@ class Reporter:
     def __init__(self, listener: Callable[[Progress], None] | None, source: Source, began: float) -> None:
         self._listener, self._source, self._began = listener, source, began
         self._sizes = [size for _, size, _ in source.identity["inputs"]]
-        self._names = [name for name, _, _ in source.identity["inputs"]]
-        self._plain: dict[int, bool] = {}
         self._last = began
 
     def reading(self, rows: int, place: dict) -> None:
@@ -45,8 +41,8 @@ class Reporter:
         if total_rows is not None:
             share = rows / max(1, total_rows)
             done = None if None in self._sizes else int(share * sum(self._sizes))
-        elif None not in self._sizes and self._is_plain(place["file"]):
-            done = sum(self._sizes[: place["file"]]) + place["offset"]
+        elif None not in self._sizes:
+            done = sum(self._sizes[: place["file"]]) + place["taken"]
             share = done / max(1, sum(self._sizes))
         self._listener(Progress("reading", rows, share, done, time.monotonic() - self._began))
 
@@ -60,14 +56,3 @@ class Reporter:
             return False
         self._last = now
         return True
-
-    def _is_plain(self, file: int) -> bool:
-        """Whether offsets in this text file are offsets on the disk."""
-        if file not in self._plain:
-            try:
-                stream, compression = open_bytes(Input(self._names[file]).open(), self._names[file])
-            except NotFoundError:  # it is gone, which its reader will report
-                return False
-            stream.close()
-            self._plain[file] = compression is None
-        return self._plain[file]

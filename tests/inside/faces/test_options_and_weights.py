@@ -15,11 +15,10 @@ from streamcut.config import TrainOptions
 from streamcut.execution.scaled import ScaledDataset
 from streamcut.foundation.units import plain
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.text.options import SvmlightOptions
 from streamcut.options.option import default_of, options_of
 
 
-@pytest.mark.parametrize("record", [TrainOptions, CheckpointOptions, ConvertOptions, SvmlightOptions])
+@pytest.mark.parametrize("record", [TrainOptions, CheckpointOptions, ConvertOptions])
 def test_defaults_are_values_that_options_take(record):
     """Nobody checks them each time."""
     for name, known in options_of(record).items():
