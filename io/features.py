@@ -13,9 +13,9 @@ from typing import Self
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.io import statistics_kernels as k
 from streamcut.io.dataset import Dataset
-from streamcut.io.stores.guarded import damaged
+from streamcut.io.manifest import damaged
+from streamcut.io.stores import structure as k
 from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
 
 BYTES = 32  # per feature, while they are computed
@@ -172,7 +172,7 @@ def in_order(total: float, values: np.ndarray) -> float:
 
 
 def _about(data: Dataset, index: np.ndarray, about: np.ndarray) -> tuple[np.ndarray, float]:
-    """float64 (4, k) of the features `index`, what streamcut.io.statistics_kernels.tally_about collects in a pass; and Σ u."""
+    """float64 (4, k) of the features `index`, what streamcut.io.stores.structure.tally_about collects in a pass; and Σ u."""
     slots = np.full(data.manifest.statistics.n_features, -1, np.int64)
     slots[index] = np.arange(len(index))
     table, buffers, none, total = np.zeros((len(index), 4)), data.buffers(), np.empty(0), 0.0

@@ -21,7 +21,6 @@ from streamcut.foundation.systems import map_nothing
 # Blosc's own thread pool takes one global lock; without it each lane decodes in its own thread.
 blosc.use_threads = False
 
-TRAILER = 4
 CODEC: dict[str, Any] = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
 MAX_BYTES = blosc.MAX_BUFFERSIZE  # per decoded array: a limit of Blosc 1
 _scarce = threading.Lock()

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from streamcut.errors import NotFoundError
 from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, read_file
-from streamcut.io.places.remote import MissingError, answer, begun, get, is_url, objects_below, put, remove_object, written
+from streamcut.io.places.remote import (
+    OBJECT_STORES,
+    MissingError,
+    answer,
+    begun,
+    get,
+    is_url,
+    objects_below,
+    put,
+    remove_object,
+    size_of,
+    written,
+)
 from streamcut.io.stores.spec import LOCK
+
+_REQUESTS = 16  # at once, to a server that lists nothing
 
 
 class Folder:
@@ -54,6 +69,11 @@ class Folder:
         found.pop(LOCK, None)
         return found
 
+    def sizes(self, wanted: Iterable[str]) -> dict[str, int]:
+        """{name: bytes} of at least those of the files `wanted` that there are."""
+        paths = ((name, Path(self.root, name)) for name in wanted)
+        return {name: path.stat().st_size for name, path in paths if path.is_file()}
+
     def remove(self, name: str) -> None:
         """Remove a file if there is one, and the folders that it leaves empty."""
         path = Path(self.root, name)
@@ -85,10 +105,11 @@ class Folder:
 
 
 class Objects:
-    """Object storage below the URL `root`, which has no locks."""
+    """Object storage below the URL `root`, which has no locks; or a web server, which lists nothing and is only read."""
 
     def __init__(self, root: str) -> None:
         self.root = root.rstrip("/")
+        self._listed = root.partition("://")[0] in OBJECT_STORES
 
     def put(self, contents: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
         requests = []
@@ -105,7 +126,14 @@ class Objects:
             return None
 
     def names(self) -> dict[str, int]:
-        return objects_below(self.root)
+        return objects_below(self.root) if self._listed else {}
+
+    def sizes(self, wanted: Iterable[str]) -> dict[str, int]:
+        if self._listed:
+            return self.names()
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            found = pool.map(lambda name: (name, size_of(f"{self.root}/{name}")), wanted)
+            return {name: size for name, size in found if size is not None}
 
     def remove(self, name: str) -> None:
         remove_object(f"{self.root}/{name}")

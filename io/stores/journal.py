@@ -13,10 +13,9 @@ import os
 from typing import Any
 
 from streamcut.errors import StreamcutError, UsageError
+from streamcut.io.manifest import canonical_json, guarded_files, parse_manifest
 from streamcut.io.stores.files import Files, Folder, files_of
-from streamcut.io.stores.manifest_file import canonical_json, guarded_files, parse_manifest
-from streamcut.io.stores.spec import EXTRAS, JOURNAL, MANIFEST, SCRATCH, SHARDS
-from streamcut.io.stores.zarr_layout import METADATA
+from streamcut.io.stores.spec import EXTRAS, JOURNAL, MANIFEST, METADATA, SCRATCH, SHARDS
 
 _PARTS = {MANIFEST, METADATA, *EXTRAS, SHARDS, JOURNAL, SCRATCH}
 _SHOWN = 3

@@ -7,32 +7,24 @@ shards are decoded and processed, the next ones are on their way, as many as AHE
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import accumulate
-from typing import TypeVar
 
 import numpy as np
 
-from streamcut.errors import CorruptError, IncompleteError, NotFoundError
-from streamcut.io.manifest import Manifest
+from streamcut.errors import IncompleteError, NotFoundError
+from streamcut.io.manifest import MAX_MANIFEST, Manifest, chunk_length, chunk_name, damaged, parse_manifest
 from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
 from streamcut.io.stores.chunk_cache import ChunkCache
-from streamcut.io.stores.codec import TRAILER, crc32c
-from streamcut.io.stores.guarded import damaged
-from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
-from streamcut.io.stores.spec import JOURNAL, MANIFEST
-from streamcut.io.stores.stored import ZarrStore
-from streamcut.io.stores.zarr_layout import chunk_length, chunk_name
+from streamcut.io.stores.codec import crc32c
+from streamcut.io.stores.spec import JOURNAL, MANIFEST, TRAILER
+from streamcut.io.stores.store import Store
 
 AHEAD_BYTES = 64 << 20  # of chunks in flight, or received and not yet used
 _AGAIN = (None,) * 3  # requests after a body that came with another checksum
-_REQUESTS = 16  # at once, of files that are not chunks
-T = TypeVar("T")
-U = TypeVar("U")
 
 
-class RemoteStore(ZarrStore):
+class RemoteStore(Store):
     """A store behind s3://, gs://, az://, https:// or memory://.
 
     cached    chunks may come from the local cache (STREAMCUT_CACHE_DIR)
@@ -84,25 +76,6 @@ class RemoteStore(ZarrStore):
 
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
         return self._checked_file(name, guard[0], guard[1], 0, None)
-
-    def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
-        """One listing where the server supports it; else (https://) one request per file."""
-        if str(self.path).partition("://")[0] in OBJECT_STORES:
-            there: dict[str, int | None] = dict(objects_below(str(self.path)))
-        else:
-            sizes = self.each(lambda name: size_of(f"{self.path}/{name}"), files)
-            there = {name: size for name, size in zip(files, sizes, strict=True) if size is not None}
-        wrong = []
-        for name, length in files.items():
-            if name not in there:
-                wrong.append(damaged(f"{self.path}/{name}", "missing"))
-            elif there[name] != length:
-                wrong.append(damaged(f"{self.path}/{name}", f"is {there[name]:,} bytes long, and should be {length:,}"))
-        return wrong, [name for name in there if name not in files and name != MANIFEST]
-
-    def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-        with ThreadPoolExecutor(_REQUESTS) as pool:
-            yield from pool.map(call, items)
 
     def _begun(self, shard: int) -> dict[str, Future]:
         wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]

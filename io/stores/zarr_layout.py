@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from streamcut.io.manifest import ArrayInfo, ShardInfo
-from streamcut.io.stores.codec import CODEC, TRAILER, crc32c, encode, trailer
-from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, SHARDS, shard_name
+from streamcut.io.manifest import ArrayInfo, ShardInfo, chunk_name
+from streamcut.io.stores.codec import CODEC, crc32c, encode, trailer
+from streamcut.io.stores.files import Files
+from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, METADATA, SHARDS, shard_name
 
-METADATA = "zarr.json"
-CHUNK = "c.0"  # the key of the only chunk under separator ".": saves a directory
 ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
 
 
@@ -49,22 +47,6 @@ def array_document(dtype: str, size: int) -> bytes:
     )
 
 
-def chunk_name(shard: int, name: str) -> str:
-    """The path of an array's chunk inside its store."""
-    return f"{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
-
-
-def chunk_length(info: ArrayInfo) -> int:
-    """Length of the chunk file; 0 when there is none."""
-    return info.stored_bytes + TRAILER if info.size else 0
-
-
-def shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
-    """The zarr.json files of a shard by their path inside its folder."""
-    arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
-    return {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]}), **arrays}
-
-
 def encoded(
     shard: int,
     arrays: Iterable[tuple[str, np.ndarray]],
@@ -80,7 +62,6 @@ def encoded(
         if payload:
             yield chunk_name(shard, name), (payload, trailer(found[name].stored_crc32c))
         del payload  # otherwise held while the next one is made
-        yield f"{SHARDS}/{shard_name(shard)}/{name}/{METADATA}", (array_document(array.dtype.name, len(array)),)
 
 
 def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
@@ -88,21 +69,22 @@ def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
     return ArrayInfo(array.dtype.name, len(array), crc32c(array), len(payload), crc32c(payload) if payload else 0)
 
 
-def finished(files: Any, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
-    """The shard, once the file that depends on the number of features is written to `files`, a Folder or Objects."""
-    documents = shard_documents(info, n_features)
-    files.put([(f"{SHARDS}/{shard_name(shard)}/{METADATA}", (documents[METADATA],))])
-    return replace(info, files=guards(documents))
+def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
+    """(the shards, once their metadata are written to `files`; {path: content} of the metadata above them)."""
+    documents = [_shard_documents(info, n_features) for info in shards]
+    files.put(
+        (f"{SHARDS}/{shard_name(shard)}/{path}", (content,))
+        for shard, below in enumerate(documents)
+        for path, content in below.items()
+    )
+    above = {METADATA: root_document(), f"{SHARDS}/{METADATA}": group_document(DICT_ATTRIBUTES)}
+    return tuple(replace(info, files=guards(below)) for info, below in zip(shards, documents, strict=True)), above
 
 
-def shard_lengths(shard: int, info: ShardInfo) -> dict[str, int]:
-    """{name: length} of the files of a shard that hold its arrays."""
-    return {chunk_name(shard, name): chunk_length(array) for name, array in info.arrays.items() if array.size}
-
-
-def store_documents() -> dict[str, bytes]:
-    """The zarr.json files above the shards by their path inside the store."""
-    return {METADATA: root_document(), f"{SHARDS}/{METADATA}": group_document(DICT_ATTRIBUTES)}
+def _shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
+    """The zarr.json files of a shard by their path inside its folder."""
+    arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
+    return {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]}), **arrays}
 
 
 def guards(documents: dict[str, bytes]) -> dict[str, tuple[int, int]]:

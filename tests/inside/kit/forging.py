@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.io.manifest import ShardInfo
+from streamcut.io.manifest import ShardInfo, fingerprint, manifest_bytes, read_manifest
 from streamcut.io.stores import codec
-from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, read_manifest
 
 
 def forge(store: Path, shard: int, arrays: dict[str, np.ndarray]) -> None:

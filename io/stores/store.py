@@ -1,34 +1,28 @@
-"""Stores that are read: arrays are filled by a subclass, checked, and become a Chunk; and the native store, on a disk."""
+"""Stores that are read: files are checked, decoded into reused memory, checked again as rows, and become a Chunk."""
 
 from __future__ import annotations
 
-import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TypeVar
 
 import numpy as np
 
-from streamcut.errors import CorruptError, NotFoundError
+from streamcut.errors import NotFoundError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import ShownDataset, first_rows
-from streamcut.io.manifest import Manifest, ShardInfo
+from streamcut.io.manifest import Manifest, ShardInfo, chunk_length, chunk_name, damaged, shard_files
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.codec import TRAILER, crc32c, decode, read_trailer
-from streamcut.io.stores.guarded import damaged, expect_length, fetch_ahead, read_exactly, read_guarded
-from streamcut.io.stores.spec import MANIFEST, RECIPE, SHARDS, shard_name
-from streamcut.io.stores.zarr_layout import chunk_length, chunk_name
-
-T = TypeVar("T")
-U = TypeVar("U")
+from streamcut.io.stores.codec import crc32c, decode, read_trailer
+from streamcut.io.stores.guarded import fetch_ahead, read_exactly, read_guarded
+from streamcut.io.stores.spec import METADATA, RECIPE, SHARDS, TRAILER, shard_name
 
 
-class StoredDataset(ShownDataset, ABC):
-    """A Dataset (`io/dataset.py`) whose subclasses read the bytes in `fill`.
+class Store(ShownDataset):
+    """A store in a folder, a Dataset (`io/dataset.py`). Safe to read from several threads, each with buffers of its own.
 
-    Safe to read from several threads, each with buffers of its own.
+    Here it is of the native backend: each array is one file, whose length is checked, which is read into a reused buffer, its
+    checksum compared, and decompressed into a preallocated array. Nothing is allocated and nothing is copied twice.
     """
 
     def __init__(self, path: str, manifest: Manifest) -> None:
@@ -38,12 +32,33 @@ class StoredDataset(ShownDataset, ABC):
         self._named: set[int] = set()  # shards already being fetched
         self._sound: set[int] = set()  # shards with checked structure: equal checksums mean they are unchanged
 
-    @abstractmethod
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
         """Decode the arrays named in `out` into it (dtypes and sizes as in the manifest), and check their checksums.
 
         May use `buffers.raw`. Raises CorruptError naming the file.
         """
+        arrays = self.manifest.shards[shard].arrays
+        for name, array in out.items():
+            info = arrays[name]
+            if not info.size:
+                continue  # Zarr stores no chunk for an empty array
+            content = self.content(shard, name, buffers.raw)
+            path = f"{self.path}/{chunk_name(shard, name)}"
+            payload = content[:-TRAILER]
+            crc = crc32c(payload)
+            if crc != read_trailer(content[-TRAILER:]):
+                raise damaged(path, "does not have the checksum at its end")
+            if crc != info.stored_crc32c:
+                raise damaged(path, "is sound, but not the file that the manifest describes")
+            try:
+                decode(payload, array)
+            except ValueError as error:
+                raise damaged(path, str(error)) from None
+
+    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
+        """The stored chunk of array `name`, uint8, of the right length; may be a view of `raw`."""
+        length = chunk_length(self.manifest.shards[shard].arrays[name])
+        return read_exactly(str(self.path), chunk_name(shard, name), length, raw)
 
     def expect(self, *shards: int) -> None:
         """Let the system read the files of the first two shards into its cache while this thread computes, so that the disk stays
@@ -54,8 +69,12 @@ class StoredDataset(ShownDataset, ABC):
                 fetch_ahead(str(self.path), name, length)
 
     def files(self, shard: int) -> Iterator[tuple[str, int]]:
-        """(name inside the store, length) of the local files that `fill` reads."""
-        yield from ()
+        """(name inside the store, length) of the files that reading the shard needs."""
+        info = self.manifest.shards[shard]
+        unread = {chunk_name(shard, "data")} if info.ones else ()
+        for name, (length, _) in shard_files(self.manifest.backend, shard, info).items():
+            if not name.endswith(METADATA) and name not in unread:
+                yield name, length
 
     @cached_property
     def recipe(self) -> Recipe | None:
@@ -76,21 +95,6 @@ class StoredDataset(ShownDataset, ABC):
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
         """A file of the store, whose (length, CRC-32C) must be `guard`. Raises CorruptError."""
         return read_guarded(str(self.path), name, guard).tobytes()
-
-    def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
-        """Faults of the `files` of the store, {name: length}, apart from their content; and the names of other files."""
-        root, wrong = str(self.path), []
-        for name, length in files.items():
-            try:
-                expect_length(root, name, length)
-            except CorruptError as error:
-                wrong.append(error)
-        there = (os.path.relpath(os.path.join(folder, name), root) for folder, _, names in os.walk(root) for name in names)
-        return wrong, [name for name in there if name not in files and name != MANIFEST]
-
-    def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-        """Map `call` over the items in order, with the concurrency that suits the storage."""
-        return map(call, items)
 
     def buffers(self, shards: Iterable[ShardInfo] | None = None) -> Buffers:
         """Memory for one reading thread: for any shard, or any of `shards`."""
@@ -125,39 +129,3 @@ class StoredDataset(ShownDataset, ABC):
         limits = statistics.n_features, statistics.max_row_nnz, statistics.max_abs_value
         if (found := first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, *limits)) is not None:
             raise damaged(f"{self.path}/{SHARDS}/{shard_name(shard)}/{found[0]}", found[1])
-
-
-class ZarrStore(StoredDataset):
-    """The native store in a folder. Each array is one file: its length is checked, it is read into a reused buffer, its checksum
-    is compared, and it is decompressed into a preallocated array. Nothing is allocated and nothing is copied twice.
-    """
-
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
-        arrays = self.manifest.shards[shard].arrays
-        for name, array in out.items():
-            info = arrays[name]
-            if not info.size:
-                continue  # Zarr stores no chunk for an empty array
-            content = self.content(shard, name, buffers.raw)
-            path = f"{self.path}/{chunk_name(shard, name)}"
-            payload = content[:-TRAILER]
-            crc = crc32c(payload)
-            if crc != read_trailer(content[-TRAILER:]):
-                raise damaged(path, "does not have the checksum at its end")
-            if crc != info.stored_crc32c:
-                raise damaged(path, "is sound, but not the file that the manifest describes")
-            try:
-                decode(payload, array)
-            except ValueError as error:
-                raise damaged(path, str(error)) from None
-
-    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
-        """The stored chunk of array `name`, uint8, of the right length; may be a view of `raw`."""
-        length = chunk_length(self.manifest.shards[shard].arrays[name])
-        return read_exactly(str(self.path), chunk_name(shard, name), length, raw)
-
-    def files(self, shard: int) -> Iterator[tuple[str, int]]:
-        info = self.manifest.shards[shard]
-        for name, array in info.arrays.items():
-            if array.size and not (info.ones and name == "data"):
-                yield chunk_name(shard, name), chunk_length(array)
