@@ -6,7 +6,6 @@ They are sums over the rows in order, so their bits don't depend on shards. Row 
 from __future__ import annotations
 
 import io
-import zipfile
 from dataclasses import dataclass, fields
 from typing import Self
 
@@ -49,11 +48,7 @@ class FeatureStatistics:
     def to_bytes(self) -> bytes:
         """An uncompressed .npz archive without dates: the same statistics give the same bytes."""
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
-            for field in fields(self):
-                array = getattr(self, field.name)
-                with archive.open(zipfile.ZipInfo(f"{field.name}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array.astype(array.dtype.newbyteorder("<"), copy=False), version=(1, 0))
+        np.savez(buffer, **{field.name: getattr(self, field.name) for field in fields(self)})
         return buffer.getvalue()
 
     @classmethod

@@ -10,9 +10,8 @@ from pathlib import Path
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
 from streamcut.foundation.opened import opened_file, read_file, readable, regular
 from streamcut.io.manifest import Manifest, damaged, read_manifest
-from streamcut.io.stores.guarded import read_guarded
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, METADATA, SHARDS, shard_name
-from streamcut.io.stores.store import Store
+from streamcut.io.stores.store import Store, read_guarded
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds

@@ -37,8 +37,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.lazy import framed
 from streamcut.io.sources.source import describe
-from streamcut.io.stores.files import files_of
-from streamcut.io.stores.journal import discard, has_rows, is_store, settle
+from streamcut.io.stores.files import discard, files_of, has_rows, is_store, settle
 from streamcut.io.stores.spec import SCRATCH
 from streamcut.io.stores.writer import StoreWriter
 

@@ -21,7 +21,7 @@ from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.source import GroupCheck
-from streamcut.io.stores.journal import begun, discard, expect_free, has_rows
+from streamcut.io.stores.files import discard, expect_free, has_rows, unfinished
 from streamcut.io.stores.writer import StoreWriter
 
 
@@ -110,7 +110,7 @@ class NewStore:
     def __enter__(self) -> Self:
         expect_free(self.path, self._options.force)
         self._inside = True
-        if self._options.resume and (earlier := begun(self.path)):
+        if self._options.resume and (earlier := unfinished(self.path)):
             self._open(earlier.get("n_features"), earlier)
         return self
 
@@ -132,8 +132,7 @@ class NewStore:
         matrix, names = matrix_of(X), column_names(X)
         n, d = matrix.shape
         self._expect_columns(d, names)
-        columns = {"y": y, "qid": qid, "weight": weight}
-        for name, given in columns.items():
+        for name, given in {"y": y, "qid": qid, "weight": weight}.items():
             if given is not None and len(given) != n:
                 raise BadInputError(f"{name} has {len(given)} values for {n} rows of X")
         if self._labelled not in (None, y is not None):

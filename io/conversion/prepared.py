@@ -26,7 +26,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import expect_bucket, is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.source import SLACK, Sizes, Source
-from streamcut.io.stores.journal import begun, expect_free, is_store
+from streamcut.io.stores.files import expect_free, is_store, unfinished
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
 from streamcut.io.stores.writer import writer_bytes
 
@@ -201,7 +201,7 @@ def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
     if not settings.resume:
         return {}
     for path in outputs:
-        if options := begun(path):
+        if options := unfinished(path):
             return options
         if is_store(path):
             return open_dataset(path).manifest.source.get("made_from", {})

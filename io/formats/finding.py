@@ -258,7 +258,7 @@ class FileStates:
     """
 
     def __init__(self, paths: Iterable[str | os.PathLike]) -> None:
-        self._paths = list(map(os.fspath, paths))
+        self._paths = [os.fspath(path) for path in paths]
         self._before = self._now()
 
     def _now(self) -> dict[str, tuple[int, int]]:

@@ -26,7 +26,7 @@ from streamcut.io.sources import scattered
 from streamcut.io.sources.arrays import entries_of
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.source import cuts
-from streamcut.io.stores.guarded import expect_files_only
+from streamcut.io.stores.store import expect_files_only
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions

@@ -16,12 +16,10 @@ import numpy as np
 
 from streamcut.io.manifest import ArrayInfo, ShardInfo, damaged
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.codec import crc32c
 from streamcut.io.stores.files import Files
-from streamcut.io.stores.guarded import read_guarded
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS, shard_name
-from streamcut.io.stores.store import Store
-from streamcut.io.stores.zarr_layout import described
+from streamcut.io.stores.store import Store, read_guarded
+from streamcut.io.stores.zarr_layout import crc32c, described
 
 # gzip, because h5py's LZF reads uninitialised memory and gives different bytes every time
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
@@ -81,7 +79,7 @@ def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tupl
 
 def _finished(files: Files, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
     name = f"{shard_name(shard)}.h5"
-    image = files.get(f"{SHARDS}/{name}")
+    image = files.get(f"{SHARDS}/{name}") or b""
     with h5py.File.in_memory(image) as file:
         if file.attrs["shape"][1] != n_features:
             file.attrs.get_id("shape").write(np.array([info.rows, n_features], np.int64))

@@ -1,4 +1,4 @@
-"""Writing a store so that a crash at any moment loses at most the shards in flight; journal.py says what lies where, and when.
+"""Writing a store so that a crash at any moment loses at most the shards in flight; files.py says what lies where, and when.
 
 Files hold no times, and shards end where the rows alone say, so a conversion that was killed and resumed gives the same bytes as
 an uninterrupted one.
@@ -39,9 +39,7 @@ from streamcut.io.opening import store_of
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
-from streamcut.io.stores.codec import MAX_BYTES
-from streamcut.io.stores.files import files_of
-from streamcut.io.stores.journal import check_options, entries, entry, expect_free, remove
+from streamcut.io.stores.files import check_options, entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (
     BACKENDS,
     FEATURES,
@@ -56,6 +54,7 @@ from streamcut.io.stores.spec import (
     shard_rows,
 )
 from streamcut.io.stores.structure import INT32_MAX, first_problem, narrowed, smallest
+from streamcut.io.stores.zarr_layout import MAX_BYTES
 
 _FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
 _UPLOADS = 64 << 20  # bytes of objects on their way, and their copies

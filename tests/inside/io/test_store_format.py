@@ -15,7 +15,7 @@ import streamcut
 from inside.kit.forging import forge
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.io.manifest import manifest_bytes, parse_manifest
-from streamcut.io.stores import codec, spec
+from streamcut.io.stores import spec, zarr_layout
 from streamcut.io.stores.zarr_layout import array_document, root_document
 
 pytestmark = pytest.mark.smoke
@@ -85,8 +85,8 @@ def test_zarr_python_and_we_read_each_others_chunks(tmp_path, dtype):
     array = (np.arange(10_000) % 100).astype(dtype)
     (tmp_path / "ours").mkdir()
     (tmp_path / "ours/zarr.json").write_bytes(array_document(dtype, len(array)))
-    payload = codec.encode(array)
-    (tmp_path / "ours/c.0").write_bytes(payload + codec.trailer(codec.crc32c(payload)))
+    payload = zarr_layout.encode(array)
+    (tmp_path / "ours/c.0").write_bytes(payload + zarr_layout.trailer(zarr_layout.crc32c(payload)))
     np.testing.assert_array_equal(zarr.open_array(tmp_path / "ours", mode="r")[...], array)
 
     (tmp_path / "theirs").mkdir()
@@ -94,6 +94,6 @@ def test_zarr_python_and_we_read_each_others_chunks(tmp_path, dtype):
     zarr.open_array(tmp_path / "theirs", mode="r+")[...] = array
     content = np.fromfile(tmp_path / "theirs/c.0", np.uint8)
     out = np.empty_like(array)
-    codec.decode(content[:-4], out)
+    zarr_layout.decode(content[:-4], out)
     np.testing.assert_array_equal(out, array)
-    assert codec.read_trailer(content[-4:]) == codec.crc32c(content[:-4])
+    assert zarr_layout.read_trailer(content[-4:]) == zarr_layout.crc32c(content[:-4])
