@@ -37,7 +37,6 @@ def run(
     trained_on   with --standard-errors: the training rows; takes a pass
     robust    with --standard-errors: the sandwich estimator, valid even if the model is misspecified
     cluster   with --standard-errors: rows of one cluster may depend on each other; a file with a cluster on each line, or qid
-    memory    with --standard-errors: peak memory of the process: 4GB, 512MiB, 50%, auto
     output    write to FILE instead of stdout; it appears once it is complete
 
     Prints CSV: row (from 0), class, score, feature, name, value, contribution. The first line of a row is (base), the score of
@@ -56,9 +55,10 @@ def run(
     if data is None:
         if against is not None:
             raise click.UsageError("--against is for rows; give DATA to explain.")
+        from streamcut.execution.ceiling import Ceiling
         from streamcut.models.files import as_model
 
-        fitted = as_model(model)
+        fitted = as_model(model, Ceiling(memory).expect_model)
         errors = _errors(fitted, trained_on, robust, cluster, memory) if standard_errors else None
         lines = _weights(fitted, errors, as_json, top=top, sort=sort, label=label)
     else:

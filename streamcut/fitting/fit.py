@@ -37,6 +37,7 @@ from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
+from streamcut.measures.probability import LEAST as LEAST_PROBABILITY
 from streamcut.models.checkpoint import below
 from streamcut.options.training import SINGLE
 from streamcut.solvers.progress import Observer
@@ -204,9 +205,6 @@ def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:
     return (FRAME.name, []) if is_frame(data) else (None, [])
 
 
-_LEAST = float(np.finfo(np.float64).eps)  # of a probability, as in log_loss
-
-
 def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:
     """Measures on `validation` of the model that knows only the labels of `training`, by the names of streamcut.evaluate.
 
@@ -224,7 +222,7 @@ def without_features(training: Dataset, validation: Dataset, task: str, positive
         return {}
     known, there = shares(training, positive), shares(validation, positive)
     most = max(known, key=lambda label: known[label])
-    loss = -sum(share * math.log(max(known.get(label, 0.0), _LEAST)) for label, share in there.items())
+    loss = -sum(share * math.log(max(known.get(label, 0.0), LEAST_PROBABILITY)) for label, share in there.items())
     return {"log_loss": loss, "accuracy": there.get(most, 0.0)}
 
 
@@ -289,7 +287,6 @@ def _without(data: Dataset, held: HeldOut, labels: set[float]) -> np.ndarray:
 
 def _latest(files: Sequence[TableFile], column: str, share: float) -> np.ndarray:
     """Which rows are held out, bool (n): the latest by `column`; equal times stay together, rows without one are not held out."""
-    times = times_of_rows(files, column)
-    known = np.sort(times[~np.isnan(times)])
+    times, known = times_of_rows(files, column)
     begin = known[min(len(known) - 1, int(np.ceil((1.0 - share) * len(known))))]
     return times >= begin if begin > known[0] else times > begin

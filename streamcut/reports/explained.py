@@ -87,7 +87,7 @@ def explained(
     """The same, row by row, within `ceiling`."""
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
-    model = as_model(model)
+    model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     classes = dict(classes_of(model, label))
     intercepts = np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
     weights = model.weights.reshape(model.n_features, -1)  # type: ignore[attr-defined]
