@@ -39,8 +39,6 @@ def predict(
     trained_on   with --answer certified, for a free intercept and scaled features: the training rows
     output   write to FILE instead of stdout; it appears once it is complete
     """
-    import numpy as np
-
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
     from streamcut.prediction import ANSWERS, answered
@@ -63,7 +61,7 @@ def predict(
         ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
             for found in answered(fitted, data, names, raw=raw, ceiling=ceiling, **asked):
-                rows, proved = rows + len(found[0]), proved + (np.count_nonzero(found[1]) if "proved" in names else 0)
+                rows, proved = rows + len(found[0]), proved + (int(found[1].sum()) if "proved" in names else 0)
                 for start in range(0, len(found[0]), write.rows):
                     write(_columns(fitted, names, [column[start : start + write.rows] for column in found]))
             write.end(whole=True)

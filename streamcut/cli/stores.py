@@ -314,7 +314,7 @@ def _for_people(record: dict[str, Any]) -> dict[str, Any]:
     if "density" in record:
         shown["density"] = f"{100 * record['density']:.3g} %"
         shown["value_types"] = ", ".join(f"{kind} ({shards:,})" for kind, shards in record["value_types"].items())
-    sizes = {name: record[name] for name in ("bytes_on_disk", "bytes_decoded") if name in record}
+    sizes: dict[str, Any] = {name: record[name] for name in ("bytes_on_disk", "bytes_decoded") if name in record}
     sizes |= {f"memory {name}": resources[name] for name in ("budget", "peak", "planned") if name in resources}
     shown |= {name: None if size is None else format_bytes(size) for name, size in sizes.items()}
     origin, data = source.get("made_from", {}), record.get("parameters", {}).get("data")
