@@ -15,7 +15,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.exact_kernel import ExactKernelJob
-from streamcut.jobs.kernel_choice import scored, validation_rows
+from streamcut.jobs.kernel_data import scored, validation_rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.kernel import KernelModel
@@ -77,7 +77,7 @@ class RoundsJob(ExactKernelJob):
         self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
         algorithm = self.options.record.algorithm("binary")
-        responses = Responses(runner, kernel, self.labels[1], averaged=algorithm.averaged)
+        responses = Responses(runner, kernel, self.positive, averaged=algorithm.averaged)
 
         def model(alpha: np.ndarray, intercept: float, **known: Any) -> KernelModel:
             return self._model(runner, kernel, *responses.support(alpha), intercept, **known)

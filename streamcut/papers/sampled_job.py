@@ -16,7 +16,7 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
+from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel
 from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel

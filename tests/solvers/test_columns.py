@@ -122,7 +122,7 @@ def test_a_grid_has_them_in_one_set_of_passes(task):
     given = {**task, "intercept": "free", "tol": None, "tol_relative": 1e-3}
     tuned = streamcut.tune((X, y), {"C": [0.1, 1.0]}, folds=3, solver="bundle-dca", **given)
     assert tuned.resources["groups"] == 1
-    assert tuned.model.free
+    assert tuned.model.problem.free
     assert tuned.model.converged
     assert verify(tuned.model, streamcut.rows(X, y)).consistent
 

@@ -14,7 +14,7 @@ import streamcut
 from streamcut import CheckpointOptions
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.views import ScaledDataset
 from streamcut.foundation.units import plain
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.text.options import SvmlightOptions

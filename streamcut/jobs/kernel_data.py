@@ -1,4 +1,4 @@
-"""What jobs of kernels share: the kernel that the options choose, and held-out rows."""
+"""What jobs of kernels share: the kernel that the options choose, its approximate features, and held-out rows."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from dataclasses import replace
 import numpy as np
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.occurring import OccurringDataset
+from streamcut.execution.views import OccurringDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import EPSILON
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
+from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.kernels.centre import centre_of
+from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.kernel import KernelModel
+from streamcut.models.model import Model
+from streamcut.oracles.landmarks import nystroem_map
+from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.variance import automatic_gamma
 
 _FARTHEST = 100.0
@@ -81,3 +86,34 @@ def scored(model: KernelModel, data: Dataset) -> Iterator[tuple[Chunk, np.ndarra
     feed = Feed(data)
     for block in feed.blocks(0, data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
         yield block, model.score_chunk(block)
+
+
+def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
+    """The data of `feed` with approximate features of the options' kernel. Raises UsageError where unsupported."""
+    name = "nystroem" if options.fourier is None else "fourier"
+    if options.task == "sequence":
+        raise UsageError(f"{name}: task sequence takes kernels by --solver=sampled-linear or sampled-constant")
+    if options.distributed:
+        raise UsageError(f"{name}: features are made on threads only, not on Dask")
+    kernel, seed, data = chosen_kernel(options, feed), options.seed, feed.data
+    if options.fourier is not None:
+        dimension = data.manifest.statistics.n_features
+        return MappedDataset(data, FourierMap.drawn(kernel, dimension, options.fourier, seed))
+    assert options.nystroem is not None
+    return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, seed))
+
+
+def mapped(model: Model, data: Dataset) -> Model:
+    """A linear model of kernel features, as a model of the original rows."""
+    assert isinstance(data, MappedDataset)
+    return replace(model, map=data.map)
+
+
+def map_bytes(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:
+    """Memory of the features, besides buffers of mapped rows and the map itself, which already exists: (what, bytes)."""
+    assert isinstance(data, MappedDataset)
+    kept, saved, each = data.map.memory
+    behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
+    work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"
+    made = 2 * buffer_bytes(data.manifest)  # a shard is allocated while the previous one exists, and the allocator keeps as much
+    return ((work, saved + workers * (2 * behind + made + each + (1 << 20))),)
