@@ -257,7 +257,7 @@ class AnnDataFile:
         """The names of the features: the index of var."""
         index = "" if self._var is None else self._var.attrs.get("_index", "_index")
         found = _member(self._var, index, self.path) if isinstance(index, str) and index else None
-        return tuple(map(_text, found[:].tolist())) if _is_array(found, self.n_features) else None
+        return tuple(map(_text, found[:].tolist())) if found is not None and _is_array(found, self.n_features) else None
 
 
 class _Column:

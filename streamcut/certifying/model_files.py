@@ -51,12 +51,12 @@ def read_foreign(path: str, expect: Callable[[int], None] = lambda size: None) -
 
 def _liblinear(path: str, text: str) -> Foreign:
     head, _, body = text.partition("\nw\n")
-    said = {name: rest for name, _, rest in (line.partition(" ") for line in head.split("\n"))}
-    solver = said["solver_type"]
+    header = {name: rest for name, _, rest in (line.partition(" ") for line in head.split("\n"))}
+    solver = header["solver_type"]
     if solver not in _LIBLINEAR:
         raise UsageError(f"{path}: solver_type {solver} is not ½‖w‖² and a loss of rows; these are: {', '.join(_LIBLINEAR)}")
-    loss, numbers = _LIBLINEAR[solver], [float(word) for word in said.get("label", "").split()]
-    bias, d = float(said["bias"]), int(said["nr_feature"])
+    loss, numbers = _LIBLINEAR[solver], [float(word) for word in header.get("label", "").split()]
+    bias, d = float(header["bias"]), int(header["nr_feature"])
     joint, has_bias = loss in JOINT_LOSSES, bias >= 0.0
     scores = len(numbers) if len(numbers) > 2 or joint else 1
     values = np.array(body.split(), np.float64)
