@@ -69,7 +69,7 @@ class Certified(Shown):
         return self.certificate.gap / primal if primal > 0.0 else 0.0
 
     def shown(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("at_most", "at_least")} | {"primal": self.certificate.primal}
+        return {"primal": self.certificate.primal, "at_most": self.at_most, "at_least": self.at_least}
 
     def in_words(self) -> str:
         """The verdict in two sentences."""
@@ -89,17 +89,20 @@ class Certified(Shown):
 
     def report(self) -> dict[str, Any]:
         """The same in JSON types."""
-        proved = ("primal", "lower_bound", "gap")
+        whole = self.certificate
         return {
             "rows": self.rows,
-            **{name: getattr(self.certificate, name) for name in proved},
-            **{name: getattr(self, name) for name in ("at_most", "at_least")},
+            "primal": whole.primal,
+            "lower_bound": whole.lower_bound,
+            "gap": whole.gap,
+            "at_most": self.at_most,
+            "at_least": self.at_least,
             "better_primal": self.passes[-1].better_primal,
             "better_intercept": np.asarray(self.better.intercept).tolist(),
             "intercept": self.intercept,
             "passes": [each._asdict() for each in self.passes],
             "classes": [
-                {"label": label, **{name: getattr(found, name) for name in proved[:2]}, "at_least": at_least}
+                {"label": label, "primal": found.primal, "lower_bound": found.lower_bound, "at_least": at_least}
                 for label, found, at_least in self.classes
             ],
         }

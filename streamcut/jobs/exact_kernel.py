@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
@@ -20,7 +19,7 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_data import centred_kernel, chosen_kernel
+from streamcut.jobs.kernel_data import centred_kernel, chosen_kernel, kernel_model
 from streamcut.jobs.linear import problem_of_two, threads_wanted
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
@@ -134,25 +133,17 @@ class ExactKernelJob:
             take(rows, support),
             state.alpha[support] * signs[support],
             value.intercept,
+            [by_name(stage) for stage in history],
             reason=reason,
             certificates=(certificate,),
             facts={"evaluations": state.evaluations, "steps": state.steps},
-            history=[by_name(stage) for stage in history],
         )
 
     def _model(
-        self, runner: Runner, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, **known: Any
-    ) -> KernelModel:
-        values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
-        options, manifest = self.options, runner.feed.data.manifest
-        return KernelModel(
-            support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, manifest.statistics.n_features)),
-            coefficients=np.ascontiguousarray(coefficients, np.float64),
-            kernel=kernel,
-            problem=self.problem,
-            intercept=float(intercept),
-            solver=options.chosen_solver,
-            parameters=options.as_dict(),
-            fingerprint=manifest.fingerprint,
-            **known,
-        )
+        self, runner: Runner, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
+        history: list[dict[str, Any]], **known: Any,
+    ) -> KernelModel:  # fmt: skip
+        return kernel_model(
+            self.options, self.problem, runner.feed.data.manifest, rows, history, kernel=kernel, intercept=float(intercept),
+            coefficients=np.ascontiguousarray(coefficients, np.float64), **known,
+        )  # fmt: skip

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
@@ -16,7 +18,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import EPSILON
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.kernels.centre import centre_of
@@ -27,6 +29,7 @@ from streamcut.models.model import Model
 from streamcut.oracles.landmarks import nystroem_map
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.variance import automatic_gamma
+from streamcut.problem import Problem
 
 _FARTHEST = 100.0
 
@@ -62,6 +65,23 @@ def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
             "subtract the means of such features, or take kernel rbf"
         )
     return kernel
+
+
+def kernel_model(
+    options: TrainOptions, problem: Problem, manifest: Manifest, rows: Chunk, history: list[dict[str, Any]], *,
+    fixed: Mapping[str, Any] | None = None, **fields: Any,
+) -> KernelModel:  # fmt: skip
+    """The model with these support rows; `fixed` are parameters decided by the run, `fields` others of the model."""
+    values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
+    return KernelModel(
+        support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, manifest.statistics.n_features)),
+        problem=problem,
+        solver=options.chosen_solver,
+        history=history,
+        parameters={**options.as_dict(), **(fixed or {})},
+        fingerprint=manifest.fingerprint,
+        **fields,
+    )
 
 
 def check_norms(statistics: Statistics) -> None:
