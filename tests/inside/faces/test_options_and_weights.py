@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import streamcut
 from streamcut import CheckpointOptions
 from streamcut.config import TrainOptions
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.views import ScaledDataset
 from streamcut.foundation.units import plain
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.options.option import default_of, options_of
