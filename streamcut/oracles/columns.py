@@ -20,7 +20,7 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.interior import SolvingPass, solving_bytes
+from streamcut.oracles.interior import AtOnce, solving_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.random_order import RandomOrder
 
@@ -100,9 +100,8 @@ class ColumnsOracle(LinearOracle):
         self._caches: dict[int, ColumnsCache] = {}
         if size is not None and sweeps > 0:
             self._caches = {start: ColumnsCache(size, risk, K) for start in runner.lanes.bounds[:-1]}
-        # a single lane only: lanes move the same w
-        alone = len(runner.lanes) == 1 and not self._l1.any() and risk.group is None
-        self._solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
+        self.lanes, alone = len(runner.lanes), not self._l1.any() and risk.group is None
+        self.solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
 
     def _grouping(self) -> Alone | Together:
         if self.risk.group is not None:
@@ -146,7 +145,7 @@ class ColumnsOracle(LinearOracle):
         whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit
         most = 1.0
         if self.shares_come_from_each_other:
-            most, whole = _MOST / len(self._runner.lanes), _LONGER_STEPS * whole
+            most, whole = _MOST / self.lanes, _LONGER_STEPS * whole
         return np.array([min(most, self.stretch_for(C, whole)) for C in self.costs.tolist()])
 
     @property
@@ -196,7 +195,7 @@ class ColumnsOracle(LinearOracle):
     def ascend(self, start: Start, *, visits: int = _VISITS) -> ColumnSums:
         """One pass, then sweeps: the changes in U, b and the running weights. The first pass learns the `weights`."""
         first = self.total_weight == 0.0
-        statistics, lanes = self._runner.feed.data.manifest.statistics, len(self._runner.lanes)
+        statistics, lanes = self._runner.feed.data.manifest.statistics, self.lanes
         columns = self.places(self.active, self.costs * start.stretch * lanes)
         halves, seed = (self._half, 1 - self._half), (self.passes, self._seed)
         streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
@@ -217,11 +216,11 @@ class ColumnsOracle(LinearOracle):
             sums.w /= lanes
         if self._caches and visits:
             enough = start.enough * self.unit
-            if self._solves and start.at_once is not None and start.at_once.any():
+            if self.solves and start.at_once is not None and start.at_once.any():
                 pulls = None if start.pulls is None else start.pulls + self.costs * sums.U[-1]
-                given = columns, sums.w, start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
-                solving, _ = self._runner.run(SolvingPass(self._caches, self.risk.loss, *given))
-                sums.w, sums.solved = solving.w, solving.points
+                given = start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
+                rows, plain = (self._runner.rows.get("fold"), self._runner.lanes.bounds[0]), self.places(self.active, self.costs)
+                sums.solved = AtOnce(self.risk.loss, plain, sums.w, *given, *rows).solve(self._caches.values())
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
             swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], sums.b))
             sums.w = swept.w / lanes if lanes > 1 else swept.w

@@ -24,9 +24,9 @@ may make it short, never invalid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,8 +34,6 @@ from streamcut.compiled import columns_cache, row_losses
 from streamcut.compiled.column_records import Places
 from streamcut.compiled.records import CachedRows
 from streamcut.compiled.vectors import dot
-from streamcut.execution.passes import Pass
-from streamcut.execution.row_state import Rows
 from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
@@ -161,25 +159,17 @@ def _factor(matrix: np.ndarray, own: np.ndarray) -> Callable[[np.ndarray], np.nd
     return solve
 
 
-@dataclass(slots=True)
-class Solving:
-    """`w` (D, A) after the steps of cached rows, and by column the weights (D,) that solve for them."""
-
-    w: np.ndarray
-    points: dict[int, np.ndarray] = field(default_factory=dict)
-
-
 @dataclass(frozen=True, slots=True)
-class SolvingPass(Pass):
-    """Set the shares of a single lane's cached rows to those that solve for all of them, at `w` (D, A). The data is not read.
+class AtOnce:
+    """Sets the shares of all cached rows to those that solve for them, at `w` (D, A), in place.
 
     near    (D, A) starting point
     chosen  the columns (A,) to solve; enough (A): the gaps to reach, approximately
     pulls   (A,) of all shares on a free intercept, in units of C; None: it is not free
     limit   of shares, for weight 1
+    fold    of the rows from `first_row` on; None: there are none
     """
 
-    caches: Mapping[int, ColumnsCache]
     loss: Loss
     columns: Places
     w: np.ndarray
@@ -188,49 +178,52 @@ class SolvingPass(Pass):
     enough: np.ndarray
     pulls: np.ndarray | None
     limit: float
-    needs_data: ClassVar[bool] = False
-    row_arrays: ClassVar[tuple[str, ...]] = ("fold",)
+    fold: np.ndarray | None
+    first_row: int
 
-    def begin(self, first_row: int) -> Solving:
-        return Solving(self.w.copy())
-
-    def visit_rows(self, solving: Solving, rows: Rows) -> None:
-        """Does nothing: cached rows come from any block, and `finish` handles them all."""
-
-    def finish(self, solving: Solving, rows: Rows, first_row: int) -> None:
-        cache = self.caches[first_row]
-        cached, fold = cache.gathered(), rows.get("fold")
-        folds = None if fold is None else fold[cached.number - first_row]
-        X = dense(cached, len(self.w), self.columns.bias)
+    def solve(self, caches: Iterable[ColumnsCache]) -> dict[int, np.ndarray]:
+        """Move w and the shares; returns the weights (D,) that solve for the rows, by column."""
+        parts = [cache.gathered() for cache in caches]
+        X = np.vstack([dense(part, len(self.w), self.columns.bias) for part in parts])
+        number, weight, target = (
+            np.concatenate(each) for each in zip(*((p.number, p.weight, p.target) for p in parts), strict=True)
+        )
+        ends, points = np.cumsum([len(part.number) for part in parts])[:-1], dict[int, np.ndarray]()
+        folds = None if self.fold is None else self.fold[number - self.first_row]
         for a in np.flatnonzero(self.chosen).tolist():
-            self._solve(solving, a, X, cached, folds)
+            before = np.concatenate([part.share[:, a] for part in parts])
+            after, point = self._column(a, X, weight, target, folds, before)
+            if point is None:
+                continue
+            for part, own in zip(parts, np.split(after, ends), strict=True):
+                part.share[:, a] = own
+            points[a] = point
+        return points
 
-    def _solve(self, solving: Solving, a: int, X: np.ndarray, cached: CachedRows, folds: np.ndarray | None) -> None:
-        """Move column a by the best fraction of a step; rows of the left-out fold stay as they are."""
-        c, target = self.columns.cost[a] * cached.weight, np.zeros(len(X))
+    def _column(
+        self, a: int, X: np.ndarray, weight: np.ndarray, goal: np.ndarray, folds: np.ndarray | None, before: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """(shares after the best fraction of a step, the weights that solve); rows of the left-out fold stay as they are."""
+        c, target = self.columns.cost[a] * weight, np.zeros(len(X))
         if self.columns.positive is None:
-            A, target = X, np.asarray(cached.target, np.float64)
+            A, target = X, np.asarray(goal, np.float64)
         else:
-            A = X * np.where(cached.target == self.columns.positive[a], 1.0, -1.0)[:, None]
+            A = X * np.where(goal == self.columns.positive[a], 1.0, -1.0)[:, None]
         if folds is not None and self.columns.left_out is not None:
             c = np.where(folds == self.columns.left_out[a], 0.0, c)
-        w, before, own = np.ascontiguousarray(solving.w[:, a]), cached.share[:, a], np.ones(len(self.w))
+        w, own = np.ascontiguousarray(self.w[:, a]), np.ones(len(self.w))
         rest = w - A.T @ (c * before)
         if self.pulls is not None:
             own[-1], rest[-1] = 0.0, self.pulls[a] - A[:, -1] @ (c * before)
         share, point = solved(self.loss, CachedProblem(A, c, target, own), rest, self.near[:, a], float(self.enough[a]))
-        columns_cache.limit(self.loss, self.limit, cached.weight, share)
+        columns_cache.limit(self.loss, self.limit, weight, share)
         share = np.where(np.isfinite(share) & (c > 0.0), share, before)
         delta = A.T @ (c * (share - before))
         gain = columns_cache.gained(self.loss, c, target, before, share)
         if not np.isfinite(delta @ delta + point @ point + gain):
-            return
+            return before, None
         at = np.where(own > 0.0, w, point)  # a free intercept goes to its new value, whatever the step
         slope, curvature = gain - dot(at, delta), dot(own * delta, delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
-        cached.share[:, a] = before + theta * (share - before)
-        solving.w[:, a] += theta * np.where(own > 0.0, delta, point - w)
-        solving.points[a] = point
-
-    def merge(self, total: Solving, part: Solving) -> Solving:
-        raise NotImplementedError("interior points need a single lane")
+        self.w[:, a] += theta * np.where(own > 0.0, delta, point - w)
+        return before + theta * (share - before), point

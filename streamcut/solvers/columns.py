@@ -194,9 +194,9 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         C, loss, sigma, M = (values[a] for values in known)
         steady = oracle.shares_come_from_each_other
         # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow; so it does with smooth
-        # losses
+        # losses, and where rows of several lanes, which do not see each other's steps, are solved for at once
         smooth = oracle.risk.loss.smooth and oracle.risk.group is None
-        plain = not steady and (sigma == 1.0 or l1s[a] > 0.0 or smooth)
+        plain = not steady and (sigma == 1.0 or l1s[a] > 0.0 or smooth or (oracle.solves and oracle.lanes > 1))
         line = Line(Guard(sigma, plain, smooth=smooth, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
         if origin is not None:
