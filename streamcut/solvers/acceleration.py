@@ -15,8 +15,8 @@ Neither kind is always faster: accelerated passes
 crawl on separable rows, plain ones with many features and a large C. So a guard switches between them. The dual of smooth
 losses is strongly concave: plain passes converge linearly, accelerated ones, whose σ falls, do not. So their passes are plain
 at first, and stay so where the first one leaves a tenth of the gap (rows hardly see each other) and any two at most 0.4 of it.
-If C is so small that σ starts at 1, all passes are plain. Otherwise plain passes solve for cached rows at once, if features are
-few (streamcut.oracles.interior), and the resulting weights are scored next; with smooth losses after both kinds were tried.
+If C is so small that σ starts at 1, all passes are plain. Plain passes solve for cached rows at once, if features are few
+(streamcut.oracles.interior), and the resulting weights are scored next: with smooth losses, and such a C, once passes were slow.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Guard:
     plain   whether the next pass is plain
     gaps    after each pass of this kind, the first one after the pass before it
     smooth  whether the loss is
-    tried   whether both kinds were
+    tried   whether a kind was slow
     steady  the kind never changes
     """
 
@@ -54,18 +54,21 @@ class Guard:
     @property
     def solves(self) -> bool:
         """Whether the next pass solves for cached rows at once."""
-        return self.plain and self.first < 1.0 and (self.tried or not self.smooth)
+        return self.plain and (self.tried or (self.first < 1.0 and not self.smooth))
 
     def hands_over(self, gap: float) -> bool:
         """After a pass that left this gap: whether the next one is of the other kind."""
-        if self.first == 1.0 or self.steady:
+        if self.steady:
             return False
         self.gaps.append(gap)
         k = len(self.gaps)
         least, window, left = _LEAST, _WINDOW, 1.0 - _WINDOW / k
-        if self.plain and self.smooth:
+        if self.plain and self.smooth and self.first < 1.0:
             least, window, left = (3, 2, _LEFT) if k > 2 or self.tried else (2, 1, _FIRST)
         if k < least or gap <= left * self.gaps[-1 - window]:
             return False
-        self.gaps, self.plain, self.tried = [gap], not self.plain, True
+        self.tried = True
+        if self.first == 1.0:
+            return False
+        self.gaps, self.plain = [gap], not self.plain
         return True
