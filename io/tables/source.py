@@ -14,6 +14,7 @@ import pyarrow as pa
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import readable
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
@@ -29,7 +30,6 @@ from streamcut.io.tables.times import check_zone
 from streamcut.io.text.inputs import STDIN
 
 if TYPE_CHECKING:
-    from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.formats.registry import Format, Raw
 
 Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
@@ -91,7 +91,9 @@ class TableSource:
         rule, grouped = recipe.labels, not options.group_by_qid
         one_coding = options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
         more: dict[str, Any] = {"same_columns": options.recipe is None, "one_coding": one_coding}
-        return cls(files, _maker(recipe, options), grouped=grouped, options=options, told=told, **more)
+        return cls(
+            files, RowMaker(recipe, options, learn=options.recipe is None), grouped=grouped, options=options, told=told, **more
+        )
 
     @classmethod
     def scoring(cls, form: Format, paths: Sequence[Any], recipe: Recipe, raw: Raw) -> Self:
@@ -105,9 +107,8 @@ class TableSource:
         how = (raw.labelled, raw.missing_labels, raw.keep)
         if how not in recipe.prepared:  # else its encoder was made for the rows before
             recipe.prepared.clear()
-            labels, missing_labels, keep = how
-            maker = RowMaker(recipe, dtype=recipe.dtype, labels=labels, missing_labels=missing_labels, keep=keep)
-            recipe.prepared[how] = maker
+            options = ConvertOptions(missing_labels=raw.missing_labels)
+            recipe.prepared[how] = RowMaker(recipe, options, labels=raw.labelled, keep=raw.keep)
         few = files[0].name == FRAME_NAME and (files[0].n_rows or _FEW) < _FEW
         sizes = _SCORED._replace(threads=1) if few else _SCORED
         return cls(files, recipe.prepared[how], sizes, same_columns=False, kept=raw.kept)
@@ -138,10 +139,10 @@ class TableSource:
         learn = True
         if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in self.maker.table.columns):
             self._expect_again("words are counted", "--text-weights=counts")
-            rows = TableSource(self.files, _maker(recipe, options, room=sizes.keys), sizes, grouped=False)
+            rows = TableSource(self.files, RowMaker(recipe, options, learn=True, room=sizes.keys), sizes, grouped=False)
             weighed, least, stopped = options.weighs_words, options.min_count, options.stop_words or ()
             recipe, learn = with_words(rows, weighed=weighed, least=least, stopped=stopped), False
-        self.maker = _maker(recipe, options, learn=learn, room=sizes.keys)
+        self.maker = RowMaker(recipe, options, learn=learn, room=sizes.keys)
 
     def _expect_again(self, what: str, without: str) -> None:
         """Raise UsageError if the rows can be read only once."""
@@ -257,17 +258,3 @@ class TableSource:
         elif name != self.maker.table.qid and pa.types.is_integer(found):
             found = pa.float64()
         return self._types.setdefault(name, found)
-
-
-def _maker(recipe: Recipe, options: ConvertOptions, *, learn: bool = True, room: int | None = None) -> RowMaker:
-    """The encoder of a conversion; `learn`: what the recipe lacks is learned unless the options have one."""
-    rule, learn = recipe.labels, learn and options.recipe is None
-    return RowMaker(
-        recipe,
-        learn=learn,
-        learn_labels=learn and rule.learned and not rule.words,
-        most=options.max_categories,
-        missing_labels=options.missing_labels,
-        dtype=options.dtype or recipe.dtype,
-        room=room if learn else None,
-    )
