@@ -25,7 +25,7 @@ from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources.arrays import by_rows, entries_of
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.source import cuts
-from streamcut.io.stores.guarded import expect_files_only
+from streamcut.io.stores.store import expect_files_only
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions

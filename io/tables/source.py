@@ -129,10 +129,11 @@ class TableSource:
         """Find bins, means and words by a pass over the rows for each, if the recipe is to be learned. See Source."""
         self._sizes, options, recipe = sizes, self._options, self.maker.recipe
         assert options is not None
-        assert recipe.table is not None
         if options.recipe is not None:
             return
-        wanted = [column for column in recipe.table.columns if to_find(column, options.standardise)]
+        table = recipe.table
+        assert table is not None
+        wanted = [column for column in table.columns if to_find(column, options.standardise)]
         if wanted:
             self._expect_again("bins and means are found", "--no-standardise, and no bins,")
             recipe = with_numbers(recipe, self._values([column.name for column in wanted]), wanted)

@@ -53,18 +53,6 @@ def as_tuples(blocks):
     ]
 
 
-@pytest.mark.parametrize("qid", [False, True])
-def test_threads_and_block_sizes_change_nothing(tmp_path, qid):
-    text = make_text(qid)
-    expected = rows_of(source_of(tmp_path, text))
-    assert len(expected) == 4000
-    for threads, block_bytes in [(1, 1000), (2, 1000), (3, 16), (2, 50_000)]:
-        source = source_of(tmp_path, text, threads=threads, block_bytes=block_bytes)
-        assert rows_of(source) == expected
-        assert source.counters["rows"] == 4000
-        assert source.counters["lines"] == text.count(b"\n")
-
-
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("qid", [False, True])
 def test_continuing_yields_the_same_blocks_and_counts(tmp_path, compressed, qid):
@@ -84,14 +72,6 @@ def test_continuing_yields_the_same_blocks_and_counts(tmp_path, compressed, qid)
         assert source.counters == whole.counters
         assert source.identity == whole.identity
         assert len(source.rejects) == 1
-
-
-def test_errors_name_the_right_line_in_parallel(tmp_path):
-    lines = make_text().splitlines(keepends=True)
-    lines.insert(3777, b"1 1:1 oops\n")
-    lines.insert(3999, b"never seen\n")
-    with pytest.raises(BadInputError, match=r"in\.svm:3778:7: expected index:value: oops"):
-        rows_of(source_of(tmp_path, b"".join(lines), threads=3, block_bytes=2000))
 
 
 def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):

@@ -13,7 +13,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.shared.tables import OPTIONS, matrix, write
+from kit.shared.tables import OPTIONS, write
+from kit.stored import matrix
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
