@@ -89,6 +89,17 @@ def expect_room(limit: int | None, needed: int, what: str) -> None:
         )
 
 
+class Place(NamedTuple):
+    """The origin of rows: row i is row `rows[i]` of `file`, and row `first_row` + i overall."""
+
+    file: str
+    rows: np.ndarray
+    first_row: int
+
+    def __call__(self, row: int) -> str:
+        return f"{self.file}: row {int(self.rows[row])} (0-based)"
+
+
 class GroupCheck:
     """Finds the first row that returns to an earlier group, over all blocks and files.
 

@@ -17,8 +17,9 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
 from streamcut.io.sources.canonical import checked_weights, narrowed
 from streamcut.io.sources.labels import SKIP
+from streamcut.io.sources.source import Place
 from streamcut.io.tables.arrow import floats_of, kind_of, without
-from streamcut.io.tables.encoder import Encoder, Place
+from streamcut.io.tables.encoder import Encoder
 from streamcut.io.tables.labels import LabelReader
 
 if TYPE_CHECKING:

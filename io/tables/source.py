@@ -18,9 +18,8 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
-from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, read_ahead
+from streamcut.io.sources.source import GroupCheck, Place, Sizes, ahead, describe, read_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, without
-from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import recipe_of, to_find, with_numbers, with_words
 from streamcut.io.tables.labels import LabelCodings
