@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -89,7 +90,8 @@ def expect_room(limit: int | None, needed: int, what: str) -> None:
         )
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Place:
     """The origin of rows: row i is row `rows[i]` of `file`, and row `first_row` + i overall."""
 
     file: str

@@ -21,7 +21,7 @@ from streamcut.io.tables import kernels as k
 from streamcut.io.tables import text_words
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite
 from streamcut.io.tables.kernels import words_from
-from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
+from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 
@@ -72,7 +72,7 @@ class Encoder:
 
     def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0, room: int | None = None) -> None:
         assert recipe.table is not None
-        self.recipe, self.table, self._most = recipe, recipe.table, most
+        self.recipe, self.table = recipe, recipe.table
         self.learns = learn and recipe.hash_bits is None
         numeric = [column for column in self.table.columns if column.role == NUMERIC]
         names = recipe.names or [self.table.key(column.name) for column in numeric]
@@ -171,15 +171,10 @@ class _Batch:
             columns += [slot.keys, _absent(slot.absent, missing)] if lacking[-1] else [slot.keys]
             names += [slot.name] * (1 + lacking[-1])
         keys = self.encoder.keys
-        try:
-            features = keys.learn(columns) if self.encoder.learns else [keys.find(c.words.words, c.prefix) for c in columns]
-        except TooManyKeysError as error:
-            raise BadInputError(
-                f"{self.place.file}: more than {self.encoder._most:,} different categories and words (--max-categories), "
-                f"reached in column {names[error.args[0]]!r}; hash them with --hash-bits=22, or raise --max-categories"
-            ) from None
-        except NoRoomForKeysError:
-            raise keys.refusal(self.place.file) from None
+        if self.encoder.learns:
+            features = keys.learn(columns, self.place.file, names)
+        else:
+            features = [keys.find(column.words.words, column.prefix) for column in columns]
         rest = iter(features)
         return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
 
