@@ -39,19 +39,12 @@ class ColumnFile:
             needed = f"{what} needs a text file with one value per line, or a .npy file"
             raise NotFoundError(f"{path}: {error.strerror}; {needed}") from None
         self.path, self.what = path, what
-        self._values = self._array() if path.endswith(".npy") else self._lines()
+        self.values = self._array() if path.endswith(".npy") else self._lines()
 
-    def read(self, start: int, count: int) -> np.ndarray:
-        """Values of rows start … start + count - 1. Raises BadInputError when the file is too short."""
-        found = self._values[start : start + count]
-        if len(found) < count:
-            raise BadInputError(f"{self.path}: {start + len(found)} values, but the matrix has more rows than that")
-        return found
-
-    def expect_end(self, rows: int) -> None:
-        """Raise BadInputError when the file has values for more than `rows` rows."""
-        if len(self._values) > rows:
-            raise BadInputError(f"{self.path}: more values than the {rows} rows of the matrix")
+    def expect(self, rows: int, matrices: str) -> None:
+        """Raise BadInputError unless the file has a value for each of the rows of `matrices`."""
+        if len(self.values) != rows:
+            raise BadInputError(f"{self.path}: {len(self.values):,} values for the {rows:,} rows of {matrices}")
 
     def _array(self) -> np.ndarray:
         with readable(self.path, what="not a .npy file"), opened_file(self.path) as file:
