@@ -19,8 +19,7 @@ from streamcut.io.dataset import ShownDataset, first_rows, held_bytes
 from streamcut.io.features import by_passes
 from streamcut.io.manifest import MAX_DISTINCT_LABELS, Manifest, Statistics, StatisticsBuilder, fingerprint
 from streamcut.io.opening import open_dataset
-from streamcut.io.recipe.comparison import require_same
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.recipe import Recipe, require_same
 from streamcut.io.stores.buffers import Space, largest
 from streamcut.io.stores.spec import FEATURES
 from streamcut.io.stores.store import Store

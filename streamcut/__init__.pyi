@@ -16,7 +16,7 @@ from streamcut.api import weights as weights
 from streamcut.config import CheckpointOptions
 from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.execution.plan import MemoryPlan
-from streamcut.fitting.fitted import Fitted
+from streamcut.fitting import Fitted
 from streamcut.grids.search import Tried
 from streamcut.io.conversion.convert import ConvertReport, Progress
 from streamcut.io.conversion.create import NewStore as create

@@ -29,7 +29,7 @@ from streamcut.foundation.shown import Shown, warn
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.prepared import ConvertPlan, Prepared, prepared
 from streamcut.io.conversion.shuffle import ExternalSort, random_keys
-from streamcut.io.formats.finding import ChangedInputError, is_compressed
+from streamcut.io.formats.finding import ChangedInputError
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import is_url
@@ -52,7 +52,7 @@ _EVERY = 0.2  # seconds
 class Progress:
     """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: of the phase done, None if unknown.
 
-    bytes_read: of input files so far, None when they are compressed or come through a pipe; seconds: since the start.
+    bytes_read: of input files so far, None when they come through a pipe; seconds: since the start.
     """
 
     phase: str
@@ -328,14 +328,14 @@ class Work:
 
     def _share(self, place: dict) -> tuple[float | None, int | None]:
         """(share of the input read, bytes of it), as far as they are known at a position of the source."""
-        inputs, rows = self.source.identity["inputs"], getattr(self.source, "total_rows", None)
-        sizes = [size for _, size, _ in inputs]
+        rows = getattr(self.source, "total_rows", None)
+        sizes = [size for _, size, _ in self.source.identity["inputs"]]
         if rows is not None:
             share = self.read / max(1, rows)
             return share, None if None in sizes else int(share * sum(sizes))
-        if None in sizes or is_compressed(inputs[place["file"]][0]):
+        if None in sizes:
             return None, None
-        done = sum(sizes[: place["file"]]) + place["offset"]
+        done = sum(sizes[: place["file"]]) + place["taken"]
         return (done / max(1, sum(sizes)), done) if done <= sum(sizes) else (None, None)
 
     def _tell(self, phase: str, rows: int, share: Callable[[], tuple[float | None, int | None]]) -> None:

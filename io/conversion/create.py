@@ -149,8 +149,8 @@ class NewStore:
         begin = row = self.n_rows
         for part in entries_of(matrix):
             rows = slice(row - begin, row - begin + part.n_rows)
-            columns = (None if each is None else each[rows] for each in (numbers, groups, weights))
-            for raw in RawRows(part.indptr, part.indices, part.values, *columns).pieces():
+            y_, qid_, weight_ = (None if each is None else each[rows] for each in (numbers, groups, weights))
+            for raw in RawRows(part.indptr, part.indices, part.values, y_, qid_, weight_).pieces():
                 self._add(canonical(raw, rules, self.counters, self.path, self.n_rows, row))
                 row += raw.n_rows
 
@@ -231,3 +231,4 @@ class NewStore:
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
         if not self._rule.words:
             self._labels = Labels(dict(state["words"]), learn=True)
+        self._labels.numbers = not state["words"] if self._labelled and not self._rule.words else None

@@ -32,11 +32,6 @@ _ANY = "*/"  # before a name inside any one of the groups
 T = TypeVar("T")
 
 
-def is_compressed(path: str) -> bool:
-    """Whether a name claims compression."""
-    return path_in(path).lower().endswith(_COMPRESSED)
-
-
 def claim(path: str) -> Format | None:
     """The format that a name claims, compressed or not."""
     stem, suffix = os.path.splitext(path_in(path).lower())
