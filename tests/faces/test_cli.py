@@ -198,6 +198,7 @@ def test_info_of_a_model(run, folder):
     code, table, err = run("info", folder / "m.npz")
     assert (code, err) == (0, "")
     assert re.search(r"stop reason +converged\n", table)
+    assert not re.search(r"^(c bar|unit|raised|equal) ", table, re.MULTILINE), "for arithmetic, not for people"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
