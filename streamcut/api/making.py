@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
     from streamcut.fitting import Fitted
     from streamcut.grids.search import Tried
-    from streamcut.io.conversion.convert import ConvertReport
-    from streamcut.io.conversion.progress import Progress
+    from streamcut.io.conversion.convert import ConvertReport, Progress
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.models.model import Model
     from streamcut.progress.display import Display

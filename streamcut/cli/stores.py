@@ -24,8 +24,7 @@ from streamcut.io.formats.registry import listing
 from streamcut.progress.display import EVERY, on_last_line
 
 if TYPE_CHECKING:
-    from streamcut.io.conversion.convert import ConvertReport
-    from streamcut.io.conversion.progress import Progress
+    from streamcut.io.conversion.convert import ConvertReport, Progress
     from streamcut.io.recipe.recipe import Recipe
 
 _WORKERS = {"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
@@ -84,7 +83,7 @@ convert.__doc__ = (convert.__doc__ or "").replace("{formats}", listing().replace
 
 def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: bool) -> None:
     """Print on stdout how the first rows would be converted."""
-    from streamcut.io.conversion.preview import preview
+    from streamcut.io.conversion.prepared import preview
 
     found = preview(inputs, output, **settings)
     if as_json:

@@ -16,8 +16,7 @@ from streamcut.foundation.redaction import redacted
 from streamcut.io.dataset import Dataset
 from streamcut.io.formats.finding import claim, is_raw
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.recipe.comparison import require_same
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.recipe import Recipe, require_same
 from streamcut.io.sources.lazy import framed, is_frame, is_lazy
 from streamcut.models.model import Model
 

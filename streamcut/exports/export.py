@@ -16,7 +16,7 @@ from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import as_model
-from streamcut.models.link import Odds, OwnLink, Sigmoid, Softmax
+from streamcut.models.link import Odds, OwnLink, Sigmoid, SoftmaxLink
 from streamcut.models.model import Model
 
 _OPSET, _IR = 13, 8  # of 2020: for old and new runtimes of ONNX
@@ -178,7 +178,7 @@ def _onnx_probabilities(node: Any, constant: Any, link: OwnLink, scores: str) ->
     if isinstance(link, Sigmoid):
         logit = node("Add", node("Mul", scores, constant([-link.A])), constant([-link.B]))
         return node("Concat", node("Sigmoid", node("Neg", logit)), node("Sigmoid", logit), axis=1)
-    if isinstance(link, Softmax):
+    if isinstance(link, SoftmaxLink):
         scaled = node("Mul", scores, constant([link.scale]))
         return node("Softmax", node("Add", scaled, constant(link.offsets)) if link.offsets else scaled, axis=1)
     # shares of 1 / (1 + exp(−s)): of its logarithm, min(s, 0) − log(1 + exp(−|s|)), which does not underflow
