@@ -118,6 +118,7 @@ def test_the_page_is_whole_and_says_what_the_json_says(kind, plots):
     page = _Page(html)
     assert page.open == []
     assert page.outside == []
+    assert not re.search("<td>(raised|equal|unit|c bar)<", html), "fields for arithmetic"
     assert len(page.ids) == len(set(page.ids)), "two things of one name"
     assert not re.findall(r"@import|url\(|<link|<iframe|https?://", html), "nothing from outside"
     numbers = json.loads(page.numbers)
