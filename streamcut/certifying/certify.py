@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.views import ScaledDataset
 from streamcut.foundation.shown import Shown
+from streamcut.io.dataset import Dataset
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import is_model, load_model
 from streamcut.models.linear import LinearModel
@@ -125,8 +126,8 @@ def certify(
     from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model
     if isinstance(model, Model) or (from_file and is_model(model)):
         what = os.fspath(model) if from_file else "the model"
-        ours = load_model(model, expect) if from_file else model
-        _check_ours(ours, what, {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon})
+        asked = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
+        ours = _expect_ours(load_model(model, expect) if from_file else model, what, asked)
         with labelled(ours, data, memory) as dataset:
             return _certified(ours, what, dataset, passes, memory)
     theirs = read_foreign(os.fspath(model), expect) if from_file else foreign(model)
@@ -139,7 +140,7 @@ def certify(
         return _certified(start, theirs.what, dataset, passes, memory)
 
 
-def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> Certified:
+def _certified(start: LinearModel, what: str, dataset: Dataset, passes: int, memory: str) -> Certified:
     """One pass for F of the model `start`, then `passes` of training from it, over rows that match it; `what` names it."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
         values = objectives(start, dataset)
@@ -156,10 +157,10 @@ def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) ->
 
     options = training_options(start, dataset) | {"tol": None, "tol_relative": _NOTHING, "max_passes": passes, "memory": memory}
     try:
-        found: Any = train(dataset, **options)
+        found = cast(LinearModel, train(dataset, **options))
     except MemoryBudgetError as error:
         raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
-    end = found.certificate
+    end = certificate_of(found.certificates)
     lines = enumerate(found.history, 1)  # sums over classes there are rounded to nearest
     course = [after(number, line["primal"], min(line["lower_bound"], end.lower_bound)) for number, line in lines]
     course[-1] = after(len(course), min(end.primal, primal), end.lower_bound)
@@ -172,17 +173,18 @@ def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) ->
     better = replace(found, problem=posed, parameters=found.parameters | {BEGUN: begun})
     classes = () if len(given) == 1 else tuple(
         (label, each, part(max(0.0, F - one.primal), each.primal))
-        for label, each, F, one in zip(start.labels, given, at_least, found.certificates, strict=True)
+        for label, each, F, one in zip(start.labels or (), given, at_least, found.certificates, strict=True)
     )  # fmt: skip
     rows = dataset.manifest.statistics.n_rows
     return Certified(certificate_of(given), course[-1].at_least, better, tuple(course[-passes:]), rows, classes)
 
 
-def _check_ours(model: Any, what: str, asked: dict[str, Any]) -> None:
-    """Raise UsageError for models that are not linear ones of rows, and for options that override their problem."""
-    if not model.of_features or model.task not in ("binary", "regression", "multiclass"):
+def _expect_ours(model: Model, what: str, asked: dict[str, Any]) -> LinearModel:
+    """`model`. Raises UsageError for models that are not linear ones of rows, and for options that override their problem."""
+    if not (isinstance(model, LinearModel) and model.of_features) or model.task not in ("binary", "regression", "multiclass"):
         raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
     if model.problem.scale != "none" or not model.problem.of_rows:
         raise UsageError(f"{what}: certify takes losses of rows whose features are not scaled; see `verify`")
     if said := [name for name, value in asked.items() if value is not None]:
         raise UsageError(f"{what} says what it minimises; leave out {', '.join(f'--{name}' for name in said)}")
+    return model

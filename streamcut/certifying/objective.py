@@ -13,6 +13,7 @@ from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled import vectors
 from streamcut.execution.views import OccurringDataset
 from streamcut.foundation.rounding import UNSEEN, gamma, objective
+from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Statistics
 from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.linear import LinearModel
@@ -30,13 +31,13 @@ class Objective(NamedTuple):
     error: float
 
 
-def training_options(model: LinearModel, data: Any) -> dict[str, Any]:
+def training_options(model: LinearModel, data: Dataset) -> dict[str, Any]:
     """The options of `train` that pose the problem of `model` on `data`, starting from it if its loss is a sum over rows."""
     start = {"warm_start": replace(model, witnesses=(), recipe=data.recipe)} if model.problem.of_rows else {}
     return model.problem.training() | start | ({"solver": model.solver} if model.task == "one-class" else {})
 
 
-def objectives(model: LinearModel, data: Any) -> list[Objective]:
+def objectives(model: LinearModel, data: Dataset) -> list[Objective]:
     """F of each problem of a model whose loss is a sum over rows, from one pass over `data`.
 
     Raises BadInputError for labels and features that the model does not know.
@@ -59,14 +60,14 @@ def objectives(model: LinearModel, data: Any) -> list[Objective]:
     return [Objective(price + C * float(s), C * float(e)) for price, s, e in zip(prices, sums, errors, strict=True)]
 
 
-def _score_error(statistics: Statistics, model: Any) -> Any:
+def _score_error(statistics: Statistics, model: LinearModel) -> np.ndarray:
     """How far each computed score may be off: a part γ of ‖x‖‖w‖, x the longest row with its bias feature."""
     lengths = np.sqrt((model.augmented_weights**2).sum(axis=0))
     longest = math.sqrt(statistics.max_squared_norm + model.problem.bias**2) * _LONGER + UNSEEN
     return gamma(statistics.max_row_nnz + _SPARE) * longest * lengths * _LONGER
 
 
-def global_objective(model: LinearModel, data: Any, asked: dict[str, Any], memory: str) -> tuple[Objective, float | None]:
+def global_objective(model: LinearModel, data: Dataset, asked: dict[str, Any], memory: str) -> tuple[Objective, float | None]:
     """The same for a loss of all scores at once, from the passes of its training; `asked` are the options of `train`.
 
     Also ρ of the plane ⟨w, x⟩ = ρ, of one class.
