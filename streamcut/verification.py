@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from streamcut.certifying.objective import Objective, global_objective, objectives, training_options
+from streamcut.certifying.certify import Objective, global_objective, objectives, training_options
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
