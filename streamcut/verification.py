@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -164,11 +164,16 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
     each = [Verification(rows, True, c, *F) for c, F in zip(certificates, values, strict=True)]
     each = [replace(one, problems=tuple(_misstated(one))) for one in each]
     if not wrong and all(one.consistent for one in each):
-        watched = _Decided(each)
+        decided, claimed, slack = list[bool](), each[0].recorded.lower_bound, each[0].slack
+
+        def see(now: Iteration) -> None:  # of several problems, the end decides
+            if len(each) == 1 and (now.lower_bound >= claimed or now.primal < claimed - slack):
+                decided.append(True)
+
         part = _PART if len(each) == 1 else _PART_OF_CLASS
         gaps = [(one.primal - one.recorded.lower_bound) / one.primal if one.primal > 0.0 else 0.0 for one in each]
         limits: dict[str, Any] = {"tol": None, "tol_relative": max(part * min(gaps), _LEAST), "max_passes": passes}
-        found = train(data, **problem, **limits, memory=memory, on_iteration=watched.see, stop=watched)
+        found = train(data, **problem, **limits, memory=memory, on_iteration=see, stop=lambda: bool(decided))
         if found.labels != model.labels or not math.isclose(found.C, model.C, rel_tol=AGREEMENT):
             wrong.append(f"training on these rows has labels {found.labels} and C {found.C:.10g}, it has other ones")
         passed = found.history[-1]["passes"]
@@ -180,21 +185,6 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
     proved = [one.lower_bound for one in each if one.lower_bound is not None]
     bound = math.fsum(proved) if len(proved) == len(each) else None
     return Verification(rows, True, certificate_of(certificates), primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
-
-
-class _Decided:
-    """Whether passes so far have proved or refuted the recorded bound of the one problem; of several, the end decides."""
-
-    def __init__(self, each: Sequence[Verification]) -> None:
-        self._one, self._now = each[0], False
-        self._several = len(each) > 1
-
-    def see(self, iteration: Iteration) -> None:
-        bound = self._one.recorded.lower_bound
-        self._now = iteration.lower_bound >= bound or iteration.primal < bound - self._one.slack
-
-    def __call__(self) -> bool:
-        return self._now and not self._several
 
 
 def _misstated(found: Verification) -> Iterator[str]:
