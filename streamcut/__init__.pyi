@@ -28,7 +28,7 @@ from streamcut.io.sources.arrays import in_memory as rows
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model
-from streamcut.progress.display import Display
+from streamcut.progress import Display
 from streamcut.solvers.progress import Observer
 from streamcut.tuning import CrossValidated
 from streamcut.tuning import Tuned

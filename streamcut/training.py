@@ -40,7 +40,7 @@ from streamcut.jobs.running import check_weights, lowerable, smallest_change, wi
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
-from streamcut.progress.display import Display, columns, line, shown_by
+from streamcut.progress import Display, columns, line, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.strategy import choose, job_class
 

@@ -21,7 +21,7 @@ from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing
-from streamcut.progress.display import EVERY, on_last_line
+from streamcut.progress import EVERY, on_last_line
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport, Progress

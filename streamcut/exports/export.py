@@ -194,7 +194,7 @@ def _sklearn(model: Model, form: LinearForm) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ExportTarget:
     """A format of another program.
 
     content        makes the file from a model and its linear form
@@ -211,10 +211,10 @@ class Target:
 
 
 TARGETS = {
-    "liblinear": Target(_liblinear, (), words=False, fitted=False),
-    "sklearn": Target(_sklearn, (".joblib", ".pkl"), recipe=True, fitted=False),
-    "onnx": Target(_onnx, (".onnx",)),
-    "json": Target(_json, (".json",), recipe=True),
+    "liblinear": ExportTarget(_liblinear, (), words=False, fitted=False),
+    "sklearn": ExportTarget(_sklearn, (".joblib", ".pkl"), recipe=True, fitted=False),
+    "onnx": ExportTarget(_onnx, (".onnx",)),
+    "json": ExportTarget(_json, (".json",), recipe=True),
 }
 
 
@@ -242,7 +242,7 @@ def export(
         file.write(content)
 
 
-def _expect_held(model: Model, to: str, target: Target, without_probabilities: bool) -> None:
+def _expect_held(model: Model, to: str, target: ExportTarget, without_probabilities: bool) -> None:
     """Raise UsageError for a recipe, words or probabilities that `target` cannot hold."""
 
     def those(what: str) -> str:

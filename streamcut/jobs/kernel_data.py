@@ -22,8 +22,8 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.kernels.centre import centre_of
-from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.kernel import RBF, Kernel
+from streamcut.kernels.maps import FourierMap
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.oracles.landmarks import nystroem_map

@@ -6,7 +6,7 @@ import numpy as np
 
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.kernels.kernel import Kernel
-from streamcut.kernels.nystroem import NystroemMap
+from streamcut.kernels.maps import NystroemMap
 from streamcut.oracles.kernel_columns import fetch
 
 

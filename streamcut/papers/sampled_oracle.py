@@ -19,7 +19,7 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
 from streamcut.papers.gram_bundle import GramBundle
-from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
+from streamcut.papers.sampled_passes import CutScores, Examples, Expansion, LossesPass, LossSums, Segment, StartsPass, WeightPass
 from streamcut.papers.sampled_proof import Proof, Share, proof, proof_pass, scales_of
 from streamcut.papers.sampled_tasks import SampledTask
 
@@ -109,7 +109,7 @@ class SampledOracle:
             cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
             self._expansions[slot] = cut
             if "cached" in self._runner.rows:
-                self._read(ScorePass(slot, cut, Vectors(self._kernel, own, self._dimension)))
+                self._read(CutScores(slot, cut, Vectors(self._kernel, own, self._dimension)))
         if numbers["block"] >= 0:
             self._draw_ahead(numbers["block"])
         self.passes, self.evaluations, self.traffic = numbers["passes"], numbers["evaluations"], Traffic(**numbers["traffic"])
@@ -137,14 +137,14 @@ class SampledOracle:
         ends = np.stack((bundle.best, bundle.mixture))
         used = (ends > 0.0).any(axis=0)
         dense = np.stack([self._dense(bundle, mixture) for mixture in ends])
-        line = Line(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
+        line = Segment(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
         added = None
         if new is not None:
             expansion = self._expansions[new]
             added = new, expansion, Vectors(self._kernel, expansion.rows, self._dimension)
             self.evaluations += self.rows * expansion.rows.n_rows
         seed = self._seed * 1_000_003 + round_number
-        return self._read(LossPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
+        return self._read(LossesPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
 
     def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
         """A cut of examples drawn from those found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).

@@ -103,7 +103,7 @@ class Examples:
         )
 
 
-class Line(NamedTuple):
+class Segment(NamedTuple):
     """Points w_b + k (w − w_b), k in `steps`, w_b and w being two mixtures (2, T) of the cuts in `slots`, with `dense` parts."""
 
     slots: np.ndarray
@@ -146,7 +146,7 @@ def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class LossPass(Pass):
+class LossesPass(Pass):
     """The loss of all rows at the points of a line, and the wrong examples at point number `place`.
 
     new   a cut whose scores are not in the row state yet, its slot, and its rows
@@ -154,7 +154,7 @@ class LossPass(Pass):
     """
 
     task: SampledTask
-    line: Line
+    line: Segment
     place: int
     new: tuple[int, Expansion, Vectors] | None
     most: int
@@ -230,7 +230,7 @@ class StartsPass(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePass(Pass):
+class CutScores(Pass):
     """Recomputes the scores of all rows by the cut in `slot`, which checkpoints do not keep."""
 
     slot: int

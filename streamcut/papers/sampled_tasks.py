@@ -47,7 +47,7 @@ class SampledTask(Protocol):
         """float64 (dense,): the dense part of Σ Ψ(x, ŷ) − Ψ(x, y)."""
 
 
-class _Rows:
+class _SingleRows:
     """Examples that are single rows."""
 
     groups: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class _Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledHinge(_Rows):
+class SampledHinge(_SingleRows):
     """Two classes, 1 for the label `positive` and 0 for every other: Ψ(x, y) = ½yφ(x), Δ = 1[ŷ ≠ y], the hinge loss.
 
     Weights of rows of `positive` are multiplied by `positive_weight`.
@@ -76,7 +76,7 @@ class SampledHinge(_Rows):
         return (y == self.positive).astype(np.int32)
 
     def weights(self, starts, y, weight):
-        return _Rows.weights(self, starts, y, weight) * np.where(y == self.positive, self.positive_weight, 1.0)
+        return _SingleRows.weights(self, starts, y, weight) * np.where(y == self.positive, self.positive_weight, 1.0)
 
     def judge(self, starts, target, z, dense):
         loss = np.maximum(1.0 - (2.0 * target - 1.0) * z[:, 0], 0.0)
@@ -88,7 +88,7 @@ class SampledHinge(_Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class SampledMulticlass(_Rows, ClassesRisk):
+class SampledMulticlass(_SingleRows, ClassesRisk):
     """K classes: Ψ(x, y) is φ(x) in column y, Δ = 1[ŷ ≠ y], the loss of Crammer & Singer."""
 
     terms: ClassVar[int] = 2
