@@ -18,11 +18,9 @@ from streamcut.sklearn import (
     KernelSVM,
     LinearSVM,
     LinearSVR,
-    LogisticRegression,
     StreamcutClassifier,
     StreamcutOutlierDetector,
     StreamcutRanker,
-    StreamcutRegressor,
 )
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
@@ -37,10 +35,7 @@ OF_SEQUENCES = {
 }
 CHECKED = {
     "linear": LinearSVM(),
-    "logistic": LogisticRegression(),
     "budget": StreamcutClassifier(kernel="rbf", epochs=1.0, budget=20, workers=1),
-    "budget, numbers": StreamcutRegressor(kernel="rbf", epochs=1.0, budget=20, workers=1),
-    "rest": LinearSVM(strategy="one-vs-rest"),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
     "one class": StreamcutOutlierDetector(),
