@@ -37,7 +37,6 @@ from streamcut.solvers.smo import SMO
 from streamcut.training import train
 
 METHODS = ("sbp", "pegasos", "sdca", "perceptron")
-AXES = ("evaluations", "looked")
 TABLE_2 = {  # σ², C = 1/(λn), the paper's ν: without and with bias
     "reuters_moneyfx": ((0.5, 1.0, 6.34e-4), None),
     "a9a": ((10.0, 1.0, 1.10e-2), (100.0, 100.0, 5.79e-4)),

@@ -146,3 +146,19 @@ def test_a_store_whose_maker_was_killed_is_gone_on_with(tmp_path):
     with streamcut.create(tmp_path / "b.zarr", shard_nnz=200, resume=True, threads=1) as out:
         out.append(X, [f"word{i % 5}" for i in range(300)])
     assert store_bytes(tmp_path / "a.zarr") == store_bytes(tmp_path / "b.zarr")
+
+
+@pytest.mark.parametrize(("first", "then"), [("numbers", "words"), ("words", "numbers")])
+def test_a_store_that_is_gone_on_with_keeps_to_its_kind_of_labels(rows, tmp_path, first, then):
+    labels = {"numbers": [1.0, 2.0] * 150, "words": ["ham", "spam"] * 150}
+
+    def append(kind: str, resume: bool) -> None:
+        with streamcut.create(tmp_path / "a.zarr", shard_nnz=200, threads=1, resume=resume) as out:
+            assert resume == (out.n_rows > 0)
+            out.append(rows[0], labels[kind])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        append(first, resume=False)
+    with pytest.raises(BadInputError, match=rf"row \d+ .*labels were {first} before"):
+        append(then, resume=True)

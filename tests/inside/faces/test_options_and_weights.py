@@ -12,14 +12,13 @@ from sklearn.preprocessing import StandardScaler
 import streamcut
 from streamcut import CheckpointOptions
 from streamcut.config import TrainOptions
-from streamcut.execution.scaled import ScaledDataset
+from streamcut.execution.views import ScaledDataset
 from streamcut.foundation.units import plain
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.text.options import SvmlightOptions
 from streamcut.options.option import default_of, options_of
 
 
-@pytest.mark.parametrize("record", [TrainOptions, CheckpointOptions, ConvertOptions, SvmlightOptions])
+@pytest.mark.parametrize("record", [TrainOptions, CheckpointOptions, ConvertOptions])
 def test_defaults_are_values_that_options_take(record):
     """Nobody checks them each time."""
     for name, known in options_of(record).items():

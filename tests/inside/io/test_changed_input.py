@@ -13,7 +13,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import streamcut
-from streamcut.io.conversion import work
+from streamcut.io.conversion import convert
 
 ROWS = 300
 
@@ -83,15 +83,14 @@ def removed(path: Path) -> None:
 
 def meanwhile(monkeypatch, change) -> None:
     """Do `change` when the first rows have been read."""
-    left = [change]
+    left, tell = [change], convert.Work._tell
 
-    class Reporter(work.Reporter):
-        def reading(self, *place) -> None:
-            if left:
-                left.pop()()
-            super().reading(*place)
+    def told(self, *arguments) -> None:
+        if left:
+            left.pop()()
+        tell(self, *arguments)
 
-    monkeypatch.setattr("streamcut.io.conversion.convert.Reporter", Reporter)
+    monkeypatch.setattr(convert.Work, "_tell", told)
 
 
 CHANGES = [truncated, grown, rewritten, removed]

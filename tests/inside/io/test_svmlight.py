@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from streamcut.errors import BadInputError, MemoryBudgetError
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.text.svmlight import SvmlightSource
 
 pytestmark = pytest.mark.smoke
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.smoke
 def source_of(folder, text: bytes, options=None, **arguments) -> SvmlightSource:
     path = folder / "in.svm"
     path.write_bytes(text)
-    return SvmlightSource([str(path)], options, **{"threads": 1, **arguments})
+    return SvmlightSource([str(path)], options or O(), **{"threads": 1, **arguments})
 
 
 def rows_of(source) -> list[tuple]:
@@ -32,7 +33,7 @@ def rows_of(source) -> list[tuple]:
     return rows
 
 
-O = SvmlightOptions  # noqa: E741
+O = ConvertOptions  # noqa: E741
 
 
 def make_text(qid: bool = False) -> bytes:
@@ -81,4 +82,4 @@ def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):
     with pytest.raises(MemoryBudgetError, match=r"in\.svm:21: .* 33,887 bytes, .* 20,000 for one"):
         rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, held_line=20_000))
     with pytest.raises(BadInputError, match=r"in\.svm:21: .* longer than 20,000 bytes"):
-        rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, max_line_bytes=20_000))
+        rows_of(source_of(tmp_path, text, O(max_line_bytes=20_000), threads=2, block_bytes=64))

@@ -11,48 +11,143 @@ import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept, with_probabilities
-from streamcut.data.datasets import origin, with_origin
+from streamcut.data.datasets import stored, with_origin
 from streamcut.data.inputs import opened
-from streamcut.data.row_columns import keys_of_groups, names_with, times_of_rows
+from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
 from streamcut.errors import UsageError, spelled
-from streamcut.fitting.fitted import Fitted
-from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
-from streamcut.foundation.shown import warn
-from streamcut.foundation.units import part_of
+from streamcut.foundation.shown import Shown, visible, warn, word
+from streamcut.foundation.units import format_number, part_of
 from streamcut.grids.search import Search
-from streamcut.io.conversion.convert import convert as converted
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.dataset import Dataset, first_rows
-from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.formats.finding import find_files
 from streamcut.io.formats.registry import FORMATS, FRAME, STORE
 from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
+from streamcut.measures.probability import LEAST as LEAST_PROBABILITY
+from streamcut.models.certificate import Certificate
 from streamcut.models.checkpoint import below
+from streamcut.models.model import Model
 from streamcut.options.training import SINGLE
+from streamcut.prediction import predict
+from streamcut.reports.weights import Weight, weights
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
 from streamcut.tuning import values_of
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
+_TOP = 10  # features
+_SEVERAL = 3, 8  # features per class with several classes, and number of classes
+_SAID = ("accuracy", "roc_auc", "macro_f1", "r2", "root_mean_squared_error")  # in addition to the measure that C was chosen by
 _FEW_HELD = 100  # held-out rows; with fewer there is a remark
 _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` sets itself
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fitted(Shown):
+    """A model of all rows, and the measures of a model with the same options on rows that it had not seen.
+
+    model       trained with `C` on all rows
+    C           the best on the held-out rows of those in `tried`: {C: value of `measure`}
+    measures    all of streamcut.evaluate on the held-out rows, for the model with that C
+    baseline    {measure: its value without any feature}: predicting the shares of the labels, or their mean
+    shares      {label, a word or a number: its share of all rows}; empty for a regression
+    rows        (rows trained on to choose C, rows held out); how: which rows were held out
+    remarks     sentences about possible mistakes in the data
+    store       path of the store made of the data, if kept, else None
+    """
+
+    model: Model
+    C: float
+    measure: str
+    tried: dict[float, float]
+    measures: dict[str, Any]
+    baseline: dict[str, float]
+    shares: dict[str | float, float]
+    rows: tuple[int, int]
+    how: str
+    remarks: list[str] = field(default_factory=list)
+    store: str | None = None
+    seconds: float = 0.0
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The certificate of `model`; None where its solver gives none, or one for each class."""
+        return self.model.certificate if len(self.model.certificates) == 1 else None
+
+    @property
+    def largest(self) -> list[Weight]:
+        """The weights largest in magnitude, with feature names: ten, or three for each of the first eight classes."""
+        if not self.model.of_features or self.model.n_features == 0:
+            return []
+        several = self.model.scores_per_row > 1
+        found = [each for each in weights(self.model, top=_SEVERAL[0] if several else _TOP) if each.feature is not None]
+        return found[: _SEVERAL[0] * _SEVERAL[1]] if several else found
+
+    def predict(self, rows: Any) -> np.ndarray:
+        """Labels, or words, of `rows`: all that streamcut.predict takes, including one row as a dict; raises as that does."""
+        return predict(self.model, rows)
+
+    def predict_proba(self, rows: Any) -> np.ndarray:
+        """Probabilities of `rows`, float64: (n,) of the positive label, or (n, classes). Raises as streamcut.predict does."""
+        return predict(self.model, rows, answer="probabilities")
+
+    def shown(self) -> dict[str, Any]:
+        base = self.baseline.get(self.measure)
+        held = {self.measure: self.measures[self.measure], f"{self.measure} without features": base}
+        return {"model": type(self.model).__name__, "C": self.C, **held, "converged": self.model.converged}
+
+    def in_words(self) -> str:
+        """A readable summary: rows, labels, measures next to those without features, certificate, weights, remarks."""
+        return "\n".join(map(visible, self._lines()))
+
+    def _lines(self) -> list[str]:
+        training, held = self.rows
+        found = [f"{training + held:,} rows, of which {held:,} were held out to choose C ({self.how})."]
+        if self.shares:
+            common = sorted(self.shares.items(), key=lambda each: -each[1])
+            said = ", ".join(f"{word(label)} {100 * share:.3g} %" for label, share in common[:5])
+            found.append(f"Labels: {said}{f' and {len(common) - 5} more' if len(common) > 5 else ''}.")
+        found.append("")
+        names = [self.measure, *(name for name in _SAID if name != self.measure and name in self.measures)]
+        lines = [["On rows held out", "this model", "without features"]]
+        for name in names:
+            base = self.baseline.get(name)
+            lines.append(
+                [name.replace("_", " "), format_number(self.measures[name]), "" if base is None else format_number(base)]
+            )
+        widths = [max(len(line[k]) for line in lines) for k in range(3)]
+        found += [f"{name:<{widths[0]}}  {value:>{widths[1]}}  {base:>{widths[2]}}".rstrip() for name, value, base in lines]
+        tried = ", ".join(f"{C:g}: {format_number(value)}" for C, value in sorted(self.tried.items()))
+        found += [f"C = {self.C:g} was best ({tried}); with it all rows were trained on.", "", self.model.in_words()]
+        largest = self.largest
+        if largest:
+            found += ["", "Largest weights:"]
+            several, wide = self.model.scores_per_row > 1, max(len(_name(each)) for each in largest)
+            found += [
+                f"  {_name(each):<{wide}}  {each.weight:+.4g}{f'  ({word(each.label)})' if several else ''}" for each in largest
+            ]
+        return [*found, *([""] if self.remarks else []), *(f"Note: {remark}" for remark in self.remarks)]
+
+
+def _name(weight: Weight) -> str:
+    return weight.name or f"feature {weight.feature}"
 
 
 @dataclass
 class _Rows:
     """Prepared data: opened, with the table files that it was made from, and remarks.
 
-    store     its path, if it was made to be kept; made_of: the `origin` of one that is removed at the end
+    store     its path, if it was made to be kept; made_of: where a model's rows are from, if it is removed at the end
     """
 
     data: Dataset
@@ -155,56 +250,31 @@ def _searched(
 
 @contextmanager
 def _ready(
-    data: Any,
-    label: str | None,
-    store: str | os.PathLike | None,
-    more: dict[str, Any],
-    group: str | None,
-    chosen: TrainOptions,
+    data: Any, label: str | None, store: str | os.PathLike | None, more: dict[str, Any], group: str | None, chosen: TrainOptions,
     resume: bool,
-) -> Iterator[_Rows]:
+) -> Iterator[_Rows]:  # fmt: skip
     """The rows of `data`, converted to a store unless they are in one or are arrays."""
-    data = framed(data)
-    kind, paths = _kind(data, more.get("format", "auto"))
-    if kind is None or kind == STORE.name:
+    data, wanted = framed(data), more.get("format", "auto")
+    path = isinstance(data, str | os.PathLike)
+    kind, paths = find_files([os.fspath(data)], wanted) if path else (FRAME.name if is_frame(data) else STORE.name, [])
+    if kind == STORE.name:
         if label is not None or more or store is not None:
             said = "label" if label is not None else "store" if store is not None else "convert"
             raise UsageError(f"{said}: a store and arrays have their labels and features already; leave it out")
-        yield _Rows(opened(paths[0] if paths else data))
+        yield _Rows(opened(data))
         return
-    form = FORMATS[kind]
-    if label is not None and form.labels == "rows" and not form.is_table:
+    if label is not None and FORMATS[kind].labels == "rows" and not FORMATS[kind].is_table:
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
     if paths == ["-"]:
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
-    with ExitStack() as held:
-        folder = held.enter_context(TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(chosen.scratch)))
-        options: dict[str, Any] = {"scratch": folder, "memory": chosen.memory, **more}
-        if label is not None:
-            options["labels"] = label
-        files: list[Any] = []
-        told: list[str] = []
-        how = ConvertOptions(**options)
-        form = FORMATS[with_lists(kind, paths, how.index_column)]
-        if form.is_table:
-            files = [form.reader_class()(path, how.spelling) for path in paths or [data]]
-            if group is not None:
-                options["id"] = names_with(options.get("id", ()), group)
-        place = os.fspath(store) if store is not None else os.path.join(folder, "data.zarr")
-        converted(paths or data, place, **options, resume=resume and store is not None, on_told=told.append)
-        made = opened(place)
-        kept = {"store": place} if store is not None else {"made_of": origin(data, more, made)}
-        yield _Rows(made, files, [spelled(sentence) for sentence in told], **kept)
-
-
-def _kind(data: Any, wanted: str) -> tuple[str | None, list[str]]:
-    """(format, paths) of `data`; format None: opened as it is."""
-    if isinstance(data, str | os.PathLike):
-        return find_files([os.fspath(data)], wanted)
-    return (FRAME.name, []) if is_frame(data) else (None, [])
-
-
-_LEAST = float(np.finfo(np.float64).eps)  # of a probability, as in log_loss
+    files = files_of(data, wanted, ConvertOptions(**more).spelling)
+    if files and group is not None:
+        more["id"] = names_with(more.get("id", ()), group)
+    told: list[str] = []
+    how: dict[str, Any] = {"place": store, "on_told": told.append, "resume": resume and store is not None}
+    with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (place, made_of):
+        kept: dict[str, Any] = {"made_of": made_of} if store is None else {"store": place}
+        yield _Rows(opened(place), files, [spelled(sentence) for sentence in told], **kept)
 
 
 def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:
@@ -224,7 +294,7 @@ def without_features(training: Dataset, validation: Dataset, task: str, positive
         return {}
     known, there = shares(training, positive), shares(validation, positive)
     most = max(known, key=lambda label: known[label])
-    loss = -sum(share * math.log(max(known.get(label, 0.0), _LEAST)) for label, share in there.items())
+    loss = -sum(share * math.log(max(known.get(label, 0.0), LEAST_PROBABILITY)) for label, share in there.items())
     return {"log_loss": loss, "accuracy": there.get(most, 0.0)}
 
 
@@ -289,7 +359,6 @@ def _without(data: Dataset, held: HeldOut, labels: set[float]) -> np.ndarray:
 
 def _latest(files: Sequence[TableFile], column: str, share: float) -> np.ndarray:
     """Which rows are held out, bool (n): the latest by `column`; equal times stay together, rows without one are not held out."""
-    times = times_of_rows(files, column)
-    known = np.sort(times[~np.isnan(times)])
+    times, known = times_of_rows(files, column)
     begin = known[min(len(known) - 1, int(np.ceil((1.0 - share) * len(known))))]
     return times >= begin if begin > known[0] else times > begin

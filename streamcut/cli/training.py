@@ -1,4 +1,4 @@
-"""streamcut train"""
+"""streamcut train and fit"""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ import click
 
 from streamcut import api
 from streamcut.cli import signals
-from streamcut.cli.destinations import refuse_existing, reserved_output, save_trained
-from streamcut.cli.made import checkpoint_of, has, options_from, set_option, taken
-from streamcut.cli.output import note, number, print_json, print_rows, print_table
+from streamcut.cli.made import TABLE, checkpoint_of, has, options_from, set_option, taken
+from streamcut.cli.output import note, number, print_json, print_rows, print_table, reserved_output, save_trained
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.shown import options_text
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.places.outputs import exists
+from streamcut.io.formats.finding import is_raw
 from streamcut.progress.display import Display
 
 if TYPE_CHECKING:
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
 _TABLE = ("labels", "weights", "format")
 _tables = {"group": "Tables and text"}
+_OF_FIT = ("task", "loss", "positive_label", "memory", "workers", "seed", "max_time", "scratch")
+_C_OF_FIT = {"metavar": "NUMBER[,…]", "help": "Values to try.  [default: 0.01,0.1,1 and further]", "default": None, "group": ""}
 
 
 @has(
@@ -39,7 +40,7 @@ _tables = {"group": "Tables and text"}
     *options_from(CheckpointOptions),
     *options_from(ConvertOptions, only=_TABLE, labels=_tables, weights=_tables, format=_tables),
 )
-def run(
+def train(
     data: tuple, *, output: str | None = None, folds: int | None = None, measure: str | None = None, plot: str | None = None,
     require_convergence: bool = False, dry_run: bool = False, verbose: bool = False, force: bool = False, as_json: bool = False,
     quiet: bool = False, **options: Any,
@@ -74,22 +75,18 @@ def run(
       streamcut train train.zarr -o m.npz --solver ocas --set cut=exact
       streamcut train train.zarr --dry-run --memory 4GB
     """
-    model_path, validation, settings = output, options.pop("validation"), options.pop("settings")
+    validation, settings, folder = options.pop("validation"), options.pop("settings"), options["directory"]
     rows = data[0] if len(data) == 1 else list(data)
-    folder, resume = options["directory"], options["resume"]
-    replace = force or (resume and model_path is not None and _is_unfinished(model_path))
-    if model_path is not None:
-        refuse_existing(model_path, "--output", replace, reads=[*data, validation])
-    elif not dry_run:
+    if output is None and not dry_run:
         raise click.UsageError("Missing option '--output'.")
     if plot is not None:
-        refuse_existing(plot, "--plot", force, reads=[*data, validation, model_path])
         from streamcut.reports.plots import needs_matplotlib
 
         needs_matplotlib()
     checkpoint, convert = checkpoint_of(options), taken(options, _TABLE)
-    if dry_run:
-        checkpoint = None
+    if (dry_run or checkpoint is not None) and (convert or (isinstance(rows, str) and is_raw(rows))):
+        what = "--dry-run plans" if dry_run else "--checkpoint is"
+        raise click.UsageError(f"{what} for a store; make one of {rows} with `streamcut convert` first.")
     options, grid = _divided(options | settings)
     if grid and validation is None and folds is None:
         flag = next(iter(grid)).replace("_", "-")
@@ -111,43 +108,32 @@ def run(
         logging.basicConfig(format="%(message)s", level=logging.INFO, handlers=[behind])
     shown = _Shown(as_json, quiet, folds, list(grid) or ["C"])
 
+    def show_plan(plan: MemoryPlan) -> None:
+        if as_json:
+            print_json({"event": "plan", "budget": plan.budget, "needed": plan.needed, "pinned": plan.pinned_bytes})
+        elif dry_run or verbose:
+            print_table(dict(plan.describe()), err=not dry_run)
+        if dry_run:
+            raise click.exceptions.Exit(0)
+
+    found: Any = None
     with ExitStack() as held, signals.deferred() as stop:
-        if model_path is not None and not dry_run:
-            held.enter_context(reserved_output(model_path, "--output", replace))
-        from streamcut.data.datasets import stored, with_origin
-        from streamcut.models.checkpoint import remove_checkpoints
-        from streamcut.training import opened, train
-
-        made = stored(rows, None, convert or None, options["scratch"], options["memory"])
-        with waits_end_by(stop):
-            place, made_of = held.enter_context(made)
-            if made_of is not None and (dry_run or checkpoint is not None):
-                what = "--dry-run plans" if dry_run else "--checkpoint is"
-                raise click.UsageError(f"{what} for a store; make one of {rows} with `streamcut convert` first.")
-            dataset = opened(place)
-        shards = len(dataset.manifest.shards)
-
-        def show_plan(plan: MemoryPlan) -> None:
-            if as_json:
-                print_json({"event": "plan", "budget": plan.budget, "needed": plan.needed, "pinned": plan.pinned_bytes})
-            elif dry_run or verbose:
-                print_table(dict(plan.describe(shards)), err=not dry_run)
-            if dry_run:
-                raise click.exceptions.Exit(0)
-
-        found: Any = None
+        if output is not None and not dry_run:
+            held.enter_context(reserved_output(output, "--output", force))
+        common: dict[str, Any] = {"convert": convert or None, "validation": validation, "stop": stop}
+        common["checkpoint"] = None if dry_run else checkpoint
         with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
-            common: dict[str, Any] = {"validation": validation, "checkpoint": checkpoint, "stop": stop}
             if search:
                 common |= {"folds": folds, "measure": measure, "on_model": shown.model, "on_trained": shown.trained}
-                found = api.tune(dataset, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
+                found = api.tune(rows, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
                 model = found.model
             else:
-                model = train(dataset, progress=display, on_plan=show_plan, **common, **options)
-        model = with_origin(model, made_of)
-        assert model_path is not None  # only a dry run has none, and ends with its plan
-        written, late = save_trained(model, model_path, replace)
+                model = api.train(rows, progress=display, on_plan=show_plan, **common, **options)
+        assert output is not None  # only a dry run has none, and ends with its plan
+        written, late = save_trained(model, output, force)
         if folder is not None and model.converged:
+            from streamcut.models.checkpoint import remove_checkpoints
+
             remove_checkpoints(folder, nested=search)
     if plot is not None:
         from streamcut.reports.plots import grid_plot, save
@@ -223,11 +209,52 @@ class _Shown:
             note(f"Model written to {written}.")
 
 
-def _is_unfinished(model_path: str) -> bool:
-    """Whether the file is the model of a run that was interrupted, which --resume may replace."""
-    if not exists(model_path):
-        return False
-    from streamcut.models.certificate import StopReason
-    from streamcut.models.files import load_model
+@has(
+    *options_from(ConvertOptions, only=TABLE),
+    *options_from(TrainOptions, only=_OF_FIT),
+    *options_from(CheckpointOptions),
+    *options_from(TrainOptions, only=["C"], several=["C"], C=_C_OF_FIT),
+)
+def fit(
+    data: str, *, label: str | None, output: str, validation: str, group_column: str | None, time_column: str | None,
+    measure: str | None, store: str | None, force: bool = False, as_json: bool = False, quiet: bool = False, **options: Any,
+) -> None:  # fmt: skip
+    """
+    output    where to write the model (.npz); required
 
-    return load_model(model_path).stop_reason is StopReason.INTERRUPTED
+    In a shell:
+      streamcut fit clicks.csv --label click -o m.npz
+      streamcut fit flights.parquet --label 'delay>15' --time-column date -o m.npz
+      streamcut fit visits.csv --label bought --group-column customer -o m.npz
+    """
+    C = options.pop("C")
+    checkpoint = checkpoint_of(options)
+    if checkpoint is not None and store is None:
+        raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
+    convert = taken(options, TABLE)
+
+    from streamcut.models.checkpoint import remove_checkpoints
+    from streamcut.models.files import plain
+
+    with reserved_output(output, "--output", force), signals.deferred() as stop:
+        how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
+        hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
+        with waits_end_by(stop):
+            found = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
+        written, late = save_trained(found.model, output, force)
+        if checkpoint is not None and found.model.converged:
+            remove_checkpoints(checkpoint.directory, nested=True)
+    if as_json:
+        shares = {str(label): share for label, share in found.shares.items()}
+        print_json(plain({
+            "event": "result", "model": written, "C": found.C, "measure": found.measure, "tried": list(found.tried.items()),
+            "measures": found.measures, "baseline": found.baseline, "shares": shares, "rows": list(found.rows),
+            "largest": [list(each) for each in found.largest], "remarks": found.remarks, "store": found.store,
+            "seconds": found.seconds, **found.model.result(),
+        }))  # fmt: skip
+    elif not quiet:
+        click.echo(found.in_words())
+        note(f"Model written to {written}; continue with `streamcut predict {written} DATA` or `streamcut report {written}`.")
+    signals.raise_received()
+    if late is not None:
+        raise late

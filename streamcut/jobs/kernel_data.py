@@ -1,27 +1,35 @@
-"""What jobs of kernels share: the kernel that the options choose, and held-out rows."""
+"""What jobs of kernels share: the kernel that the options choose, its approximate features, and held-out rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.occurring import OccurringDataset
+from streamcut.execution.views import OccurringDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import EPSILON
 from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
-from streamcut.io.manifest import Statistics
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
+from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.kernels.centre import centre_of
+from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.kernel import KernelModel
+from streamcut.models.model import Model
+from streamcut.oracles.landmarks import nystroem_map
+from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.variance import automatic_gamma
+from streamcut.problem import Problem
 
 _FARTHEST = 100.0
 
@@ -59,6 +67,23 @@ def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
     return kernel
 
 
+def kernel_model(
+    options: TrainOptions, problem: Problem, manifest: Manifest, rows: Chunk, history: list[dict[str, Any]], *,
+    fixed: Mapping[str, Any] | None = None, **fields: Any,
+) -> KernelModel:  # fmt: skip
+    """The model with these support rows; `fixed` are parameters decided by the run, `fields` others of the model."""
+    values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
+    return KernelModel(
+        support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, manifest.statistics.n_features)),
+        problem=problem,
+        solver=options.chosen_solver,
+        history=history,
+        parameters={**options.as_dict(), **(fixed or {})},
+        fingerprint=manifest.fingerprint,
+        **fields,
+    )
+
+
 def check_norms(statistics: Statistics) -> None:
     """Raise BadInputError when a row's norm is so large that its kernel values are not finite."""
     if not math.isfinite(statistics.max_squared_norm):
@@ -81,3 +106,34 @@ def scored(model: KernelModel, data: Dataset) -> Iterator[tuple[Chunk, np.ndarra
     feed = Feed(data)
     for block in feed.blocks(0, data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
         yield block, model.score_chunk(block)
+
+
+def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
+    """The data of `feed` with approximate features of the options' kernel. Raises UsageError where unsupported."""
+    name = "nystroem" if options.fourier is None else "fourier"
+    if options.task == "sequence":
+        raise UsageError(f"{name}: task sequence takes kernels by --solver=sampled-linear or sampled-constant")
+    if options.distributed:
+        raise UsageError(f"{name}: features are made on threads only, not on Dask")
+    kernel, seed, data = chosen_kernel(options, feed), options.seed, feed.data
+    if options.fourier is not None:
+        dimension = data.manifest.statistics.n_features
+        return MappedDataset(data, FourierMap.drawn(kernel, dimension, options.fourier, seed))
+    assert options.nystroem is not None
+    return MappedDataset(data, nystroem_map(feed, kernel, options.nystroem, seed))
+
+
+def mapped(model: Model, data: Dataset) -> Model:
+    """A linear model of kernel features, as a model of the original rows."""
+    assert isinstance(data, MappedDataset)
+    return replace(model, map=data.map)
+
+
+def map_bytes(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:
+    """Memory of the features, besides buffers of mapped rows and the map itself, which already exists: (what, bytes)."""
+    assert isinstance(data, MappedDataset)
+    kept, saved, each = data.map.memory
+    behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
+    work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"
+    made = 2 * buffer_bytes(data.manifest)  # a shard is allocated while the previous one exists, and the allocator keeps as much
+    return ((work, saved + workers * (2 * behind + made + each + (1 << 20))),)
