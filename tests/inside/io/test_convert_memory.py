@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kit.first_runs import within
 
 from streamcut.errors import MemoryBudgetError
-from streamcut.io.conversion.plan import make_plan
+from streamcut.io.conversion.prepared import make_plan
 
 BUDGET = 330 * 10**6
 SCRIPT = """
