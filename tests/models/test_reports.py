@@ -34,7 +34,6 @@ def trained(kind: str):
         "linear": {},
         "logistic": {"loss": "logistic"},
         "regression": {"task": "regression"},
-        "bundle-dca": {"solver": "bundle-dca"},
         "multiclass": {"task": "multiclass"},
         "rest": {"task": "multiclass", "strategy": "one-vs-rest"},
         "ranking": {"task": "ranking"},
@@ -42,7 +41,6 @@ def trained(kind: str):
         "bsca": {"kernel": "rbf", "budget": 20, "epochs": 3.0, "gamma": 0.1},
         "smo": {"kernel": "rbf", "solver": "smo", "gamma": 0.1},
         "sbp": {"kernel": "rbf", "solver": "sbp", "gamma": 0.1},
-        "sampled": {"kernel": "rbf", "solver": "sampled-linear", "gamma": 0.1, "tol": 0.01},
         "nystroem": {"kernel": "rbf", "nystroem": 20, "gamma": 0.1},
     }[kind]
     data = streamcut.rows(X, y, qid=qid)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.shared.budgeted_regression import GAMMA, _rows
+from reference.rows import dump
 
 import streamcut
 from streamcut import evaluate, load_model, save_model, train, verify
@@ -233,11 +234,7 @@ def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
 
 def test_validation_is_told_as_r2(tmp_path):
     X, y, _ = _rows(n=200, seed=6)
-    lines = (
-        f"{float(t)!r} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(x)) for t, x in zip(y, X.toarray(), strict=True)
-    )
-    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
-    streamcut.convert(str(tmp_path / "rows.svm"), str(tmp_path / "rows.zarr"), dtype="float64")
+    streamcut.convert(dump(tmp_path / "rows.svm", X, y), tmp_path / "rows.zarr", dtype="float64")
     store = str(tmp_path / "rows.zarr")
     model = streamcut.train(store, kernel="rbf", gamma=GAMMA, budget=20, epochs=2.0, validation=store)
     assert model.task == "regression", "the labels are real numbers"
