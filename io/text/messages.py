@@ -11,7 +11,9 @@ NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INDEX = re.compile(rb"\d+")
 _BLANK = "a blank stands beside a colon; remove it with: sed 's/[ \\t]*:[ \\t]*/:/g' OLD > NEW"
 _VALUE = "features need values, as in 7:1"
+_MATRIX = "if rows are values of all features, write them as CSV, or the matrix with numpy.save"
 _LIBFFM = re.compile(rb"\d+:\d+:[^:]*")
+_FFM = "this looks like libffm's field:feature:value, which is not svmlight"
 _SHOWN = 60  # characters of a token
 OLD_MAC = "lines end in a carriage return alone (old Mac line ends); convert them with: tr '\\r' '\\n' < OLD > NEW"
 
@@ -101,6 +103,8 @@ _REASONS: dict[int, tuple[str, str | None]] = {  # of the codes that say all
 
 
 def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, str | None]:
+    if code == k.INDEX_LOW and _LIBFFM.fullmatch(token):
+        return "more than one colon", _FFM
     if code in _REASONS:
         return _REASONS[code]
     name, colon, value = token.partition(b":")
@@ -122,7 +126,8 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
             return f"{name.decode()}: is not supported", None
         if not colon:
             apart = line[at + len(token) :].lstrip(b" \t").startswith(b":")
-            return "expected index:value", _BLANK if apart else _VALUE if _INDEX.fullmatch(token) else None
+            plain = _VALUE if _INDEX.fullmatch(token) else _MATRIX if _is_number(token) else None
+            return "expected index:value", _BLANK if apart else plain
         if _INDEX.fullmatch(name.removeprefix(b"-")):
             return "negative feature index", None
         return "the feature index is not a whole number", "--hash-bits=22 hashes names of features" if name else None
@@ -130,12 +135,14 @@ def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, s
         return "the value is missing after the colon", _BLANK if line[at + len(token) :].strip() else "is the file cut off?"
     if b":" in value:
         if _LIBFFM.fullmatch(token):
-            return "more than one colon", "this looks like libffm's field:feature:value, which is not svmlight"
+            return "more than one colon", _FFM
         return "more than one colon", "two features without a blank between them: is the line damaged?"
     return "the value is not a number", _number_hint(value)
 
 
 def _label_reason(token: bytes, rules: k.Rules, label_map: bool) -> tuple[str, str | None]:
+    if b":" in token and b"," in token:
+        return "the label does not end", "blanks separate features, not commas: tr ',' ' ' < OLD > NEW"
     if b":" in token and not rules.label_weights:
         return "the label is missing, or has a weight", "a label comes first in every row; --label-weights reads label:weight"
     if label_map:
