@@ -79,18 +79,19 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     if options.kind == "one-vs-rest" and scaled:
         return False
     smooth = options.kind != "ranking" and not ROW_LOSSES[options.chosen_loss].kinks
-    if options.kind != "ranking" and not smooth:
-        asked = min(options.tol or 1.0, options.tol_relative or 1.0)
-        if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
-            return False
     entries = max(statistics.nnz, 1)
     per_row = entries / max(statistics.n_rows, 1)
     dense = per_row > _DENSE * D
+    crawls = options.free and not scaled and (D <= _FEATURES or (dense and statistics.n_rows >= D))
+    if options.kind != "ranking" and not smooth and not crawls:
+        asked = min(options.tol or 1.0, options.tol_relative or 1.0)
+        if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
+            return False
     row = D * D / (2.0 * _TOGETHER) if dense else 0.5 * per_row * per_row
     products = statistics.n_rows * row + (statistics.groups or 0) * D * D + D**3 / _SOLVED
     most = _PRODUCTS * (_MORE if options.kind == "ranking" or options.chosen_loss == "squared" else 1.0)
     matrices = _ROOM * _MATRICES * 8 * D * D
-    wide = smooth and D <= _WIDE and (dense or not scaled)
+    wide = (smooth or crawls) and D <= _WIDE and (dense or not scaled)
     return (wide or products <= most * entries) and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
 
 
