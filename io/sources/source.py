@@ -50,11 +50,17 @@ class Source(Protocol):
     counters    what was unusual in the rows yielded by `blocks` so far
     """
 
-    paths: Sequence[str]
     identity: dict
-    n_features: int | None
     held_bytes: int
-    told: Sequence[str]
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def n_features(self) -> int | None: ...
+
+    @property
+    def told(self) -> Sequence[str]: ...
 
     @property
     def counters(self) -> Mapping[str, int]: ...

@@ -99,9 +99,9 @@ def _problem(name: str, given: dict[str, Any]) -> dict[str, Any]:
     if not given.get("fit_intercept", True):
         fit = NONE
     loss = kind.losses[asked]
-    own = dict.fromkeys(ROW_LOSSES[loss].options, given.get("epsilon"))
+    own = [(name, float(given["epsilon"])) for name in ROW_LOSSES[loss].options]
     C = float(strength) if kind.C == "C" else 1.0 / float(strength)
-    return {"loss": loss, "options": {name: float(value) for name, value in own.items()}, "C": C, **intercept_of(fit)}
+    return {"loss": loss, "options": dict(own), "C": C, **intercept_of(fit)}
 
 
 def _with_classes(found: Foreign, classes: Any, weights: Any) -> Foreign:

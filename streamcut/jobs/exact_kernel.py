@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
@@ -20,13 +19,14 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, chosen_kernel
-from streamcut.jobs.linear import threads_wanted, two_labels
+from streamcut.jobs.kernel_data import centred_kernel, chosen_kernel, kernel_model
+from streamcut.jobs.linear import problem_of_two, threads_wanted
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import TILE, SharedColumns, read_whole, take, whole_bytes
+from streamcut.problem import Problem
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress
 
@@ -36,14 +36,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class ExactKernelJob:
-    """The problem. `labels` are (negative, positive); `rest`: the negative label stands for several.
-
-    `sharing`: problems on the same rows share kernel columns, whose cache is as large as for a single problem.
-    """
+    """`sharing`: problems on the same rows share kernel columns, whose cache is as large as for a single problem."""
 
     options: TrainOptions
-    labels: tuple[float, float]
-    rest: bool
+    problem: Problem
     lanes: Lanes
     workers: int
     sharing: bool = False
@@ -51,9 +47,9 @@ class ExactKernelJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        negative, positive, rest = two_labels(manifest.statistics, options.positive_label)
         threads, lanes = threads_wanted(options), plan_lanes(manifest.statistics)
-        return cls(options, (negative, positive), rest, lanes, min(threads, len(lanes)))
+        problem = problem_of_two(options, manifest.statistics)
+        return cls(options, problem, lanes, min(threads, len(lanes)))
 
     def needs(self, manifest: Manifest) -> Needs:
         """None of it can be on disk: every step uses all rows."""
@@ -80,7 +76,13 @@ class ExactKernelJob:
         return size, size
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        return identity(self.options, fingerprint, positive_label=self.labels[1])
+        return identity(self.options, fingerprint, positive_label=self.positive)
+
+    @property
+    def positive(self) -> float:
+        """The label of the rows whose scores should be positive."""
+        assert self.problem.labels is not None
+        return self.problem.labels[1]
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         return self._solved(runner, progress, plan, self._kernel(runner), None)
@@ -91,8 +93,8 @@ class ExactKernelJob:
         shared = SharedColumns(statistics.n_rows, plan.row_cache // 2)
         found = []
         for label in sorted(statistics.labels or {}):
-            negative, positive, rest = two_labels(statistics, label)
-            own = replace(self, options=replace(self.options, positive_label=label), labels=(negative, positive), rest=rest)
+            options = replace(self.options, positive_label=label)
+            own = replace(self, options=options, problem=problem_of_two(options, statistics))
             found.append(own._solved(runner, progress(), plan, kernel, shared))
         return found
 
@@ -104,7 +106,7 @@ class ExactKernelJob:
     ) -> KernelModel:
         options = self.options
         rows, _ = read_whole(runner.feed)
-        signs = np.where(rows.y == self.labels[1], 1, -1).astype(np.int8)
+        signs = np.where(rows.y == self.positive, 1, -1).astype(np.int8)
         upper = options.C * np.where(signs > 0, options.positive_weight, 1.0)
         if rows.weight is not None:
             upper *= rows.weight
@@ -131,25 +133,17 @@ class ExactKernelJob:
             take(rows, support),
             state.alpha[support] * signs[support],
             value.intercept,
+            [by_name(stage) for stage in history],
             reason=reason,
             certificates=(certificate,),
             facts={"evaluations": state.evaluations, "steps": state.steps},
-            history=[by_name(stage) for stage in history],
         )
 
     def _model(
-        self, runner: Runner, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, **known: Any
-    ) -> KernelModel:
-        values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
-        options, manifest = self.options, runner.feed.data.manifest
-        return KernelModel(
-            support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, manifest.statistics.n_features)),
-            coefficients=np.ascontiguousarray(coefficients, np.float64),
-            kernel=kernel,
-            problem=options.problem(labels=self.labels, rest=self.rest),
-            intercept=float(intercept),
-            solver=options.chosen_solver,
-            parameters=options.as_dict(),
-            fingerprint=manifest.fingerprint,
-            **known,
-        )
+        self, runner: Runner, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
+        history: list[dict[str, Any]], **known: Any,
+    ) -> KernelModel:  # fmt: skip
+        return kernel_model(
+            self.options, self.problem, runner.feed.data.manifest, rows, history, kernel=kernel, intercept=float(intercept),
+            coefficients=np.ascontiguousarray(coefficients, np.float64), **known,
+        )  # fmt: skip

@@ -15,7 +15,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.exact_kernel import ExactKernelJob
-from streamcut.jobs.kernel_choice import scored, validation_rows
+from streamcut.jobs.kernel_data import scored, validation_rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.kernel import KernelModel
@@ -77,14 +77,14 @@ class RoundsJob(ExactKernelJob):
         self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
         algorithm = self.options.record.algorithm("binary")
-        responses = Responses(runner, kernel, self.labels[1], averaged=algorithm.averaged)
+        responses = Responses(runner, kernel, self.positive, averaged=algorithm.averaged)
 
-        def model(alpha: np.ndarray, intercept: float, **known: Any) -> KernelModel:
-            return self._model(runner, kernel, *responses.support(alpha), intercept, **known)
+        def model(alpha: np.ndarray, intercept: float, history: list[dict[str, Any]], **known: Any) -> KernelModel:
+            return self._model(runner, kernel, *responses.support(alpha), intercept, history, **known)
 
         def error(alpha: np.ndarray, intercept: float) -> float:
             assert self.held_out is not None
-            found, wrong = model(alpha, intercept), 0
+            found, wrong = model(alpha, intercept, []), 0
             for block, scores in scored(found, self.held_out):
                 wrong += int(np.count_nonzero((scores > 0.0) != found.is_positive(block.y, block.first_row)))
             return wrong / self.held_out.manifest.statistics.n_rows
@@ -93,7 +93,7 @@ class RoundsJob(ExactKernelJob):
         fit = rounds.run(solver, progress, self._epochs, None if self.held_out is None else error)
         history = rounds.as_records(fit.history)
         facts = {name: value for name, value in history[-1].items() if name not in ("iteration", "seconds") and value is not None}
-        return model(fit.alpha, fit.intercept, reason=fit.reason, facts=facts, history=history)
+        return model(fit.alpha, fit.intercept, history, reason=fit.reason, facts=facts)
 
     def _solver(self, algorithm: type[rounds.KernelMethod], responses: Responses) -> rounds.KernelMethod:
         options = self.options

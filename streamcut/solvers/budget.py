@@ -26,7 +26,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import Fill
 from streamcut.models.kept import Kept
-from streamcut.solvers.budget_problem import Problem
+from streamcut.solvers.budget_problem import BudgetProblem
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
@@ -100,7 +100,7 @@ class Method:
     scale: Callable[[Slots], float]
 
 
-def new_slots(problem: Problem, budget: int | None, mode: int) -> Slots:
+def new_slots(problem: BudgetProblem, budget: int | None, mode: int) -> Slots:
     """An empty model with room for `budget` + 1 vectors; without a budget, for every row."""
     d, slots = problem.n_features, problem.slots(budget)
     counts = np.zeros(passes.COUNTS, np.int64)
@@ -122,7 +122,7 @@ def aligned_zeros(*shape: int) -> np.ndarray:
     return room[start : start + size].reshape(shape)
 
 
-def slots_bytes(problem: Problem, budget: int | None, mode: int) -> int:
+def slots_bytes(problem: BudgetProblem, budget: int | None, mode: int) -> int:
     """Bytes of one such model."""
     d, slots = problem.n_features, problem.slots(budget)
     vectors = 2 if mode == passes.KEEP else 3  # including a copy for `exported`
@@ -225,7 +225,7 @@ class Training(Kept):
     """
 
     method: Method
-    problem: Problem
+    problem: BudgetProblem
     mode: int
     state: BudgetState
     epochs: Epochs

@@ -16,7 +16,7 @@ HINGE = Hinge()
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BudgetProblem:
     """min ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩; y_i), once for each of `targets`: rows with that label against all others.
 
     loss                 one with the dual min ½‖w‖² − Σ y_i α_i + ε|α_i| over a box: the hinge, the ε-insensitive or the
