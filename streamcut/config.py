@@ -167,6 +167,8 @@ class TrainOptions(TrainDeclarations):
         for name in ("tol", "tol_relative"):
             if getattr(self, name) == 0.0:
                 object.__setattr__(self, name, None)
+        if isinstance(self.k, int | float) and not isinstance(self.k, bool):
+            object.__setattr__(self, "k", str(int(self.k) if self.k % 1 == 0 else self.k))
         if self.row_cache in (None, "none"):
             object.__setattr__(self, "row_cache", "0")
         if self.task == "one-class" and self.nu is not None and self.nu > 1.0:

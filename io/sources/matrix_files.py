@@ -43,12 +43,13 @@ class ColumnFile:
 
     def expect(self, rows: int, matrices: str) -> None:
         """Raise BadInputError unless the file has a value for each of the rows of `matrices`."""
-        if len(self.values) != rows:
-            raise BadInputError(f"{self.path}: {len(self.values):,} values for the {rows:,} rows of {matrices}")
+        if (count := len(self.values)) != rows:
+            name = f"; if its first, {self.values[0]!r}, is a name, remove it" if count == rows + 1 else ""
+            raise BadInputError(f"{self.path}: {count:,} values for the {rows:,} rows of {matrices}{name}")
 
     def _array(self) -> np.ndarray:
         with readable(self.path, what="not a .npy file"), opened_file(self.path) as file:
-            found = np.load(file, allow_pickle=False)
+            found = _loaded(self.path, file)
         if found.ndim != 1 or found.dtype.kind not in "biufU":
             raise BadInputError(
                 f"{self.path}: {self.what} must be one-dimensional numbers or words, not {found.dtype} of shape {found.shape}"
@@ -79,6 +80,16 @@ class ColumnFile:
 
 _TEXT_AT_ONCE = 1 << 20  # bytes
 _COORDINATE_BYTES = 64  # (row, column, value) twice while reading, their order, and the resulting CSR
+
+
+def _loaded(path: str, file: Any, **how: Any) -> np.ndarray:
+    """np.load of an array. Raises BadInputError for one of Python objects."""
+    try:
+        return np.load(file, allow_pickle=False, **how)
+    except ValueError as error:
+        if "allow_pickle" not in str(error):
+            raise
+        raise BadInputError(f"{path}: an array of Python objects; save values.astype(str), or .astype(float)") from None
 
 
 class _Whole:
@@ -149,7 +160,7 @@ class NpyFile(_Whole):
     def _open(self) -> None:
         path = self.path
         with readable(path, what="not a .npy file"):
-            mapped = np.load(regular(path), mmap_mode="r", allow_pickle=False)
+            mapped = _loaded(path, regular(path), mmap_mode="r")
             self.shape, self._dtype, self._begin = mapped.shape, mapped.dtype, mapped.offset
         if len(self.shape) != 2 or self._dtype.kind not in "biuf":
             raise BadInputError(f"{path}: {self._dtype} of shape {self.shape}, not a matrix of real numbers")

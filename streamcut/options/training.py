@@ -164,7 +164,7 @@ class TrainDeclarations:
     max_time: float | None = _stop(None, shell="Stop after this time, for example 90s, 10m, 2h.",
         python="Stop after this time, in seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="limit", tried=(1e-9,))
     memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
-    row_cache: str = _machine("auto",
+    row_cache: str | None = _machine("auto",
         "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
         check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,

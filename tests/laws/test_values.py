@@ -116,6 +116,21 @@ def test_grids_and_class_weights(kind):
         np.testing.assert_array_equal(plain.decision_function(_X), other.decision_function(_X))
 
 
+@pytest.mark.parametrize("rows", [12, 12.0, np.int64(12), np.float32(12)])
+def test_a_number_of_rows(rows):
+    plain, other = (streamcut.train((_X, TARGETS["labels"]), loss="prec@k", k=k, max_passes=40) for k in ("12", rows))
+    assert other.parameters == plain.parameters
+    np.testing.assert_array_equal(plain.weights, other.weights)
+    with pytest.raises(streamcut.errors.UsageError, match=r"^k: 0 is 0 of 300 rows"):
+        streamcut.train((_X, TARGETS["labels"]), loss="prec@k", k=0 * rows)
+
+
+@pytest.mark.parametrize("option", ["C", "l1", "bias", "positive_weight", "sweeps", "seed", "memory"])
+def test_none_is_refused_by_name_where_an_option_has_no_such_state(option):
+    with pytest.raises(streamcut.errors.UsageError, match=rf"^{option}: None is not? "):
+        streamcut.train((_X, TARGETS["labels"]), **{option: None})
+
+
 @pytest.mark.parametrize("value", [True, "2", 0, -1, float("nan"), float("inf"), 10**400, np.array([1.0]), 1e200])
 def test_what_is_no_cost_is_refused_by_name(value):
     with pytest.raises(streamcut.errors.UsageError, match=r"^C: "):
