@@ -362,7 +362,7 @@ WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhil
 # Options of one loss, solver, kernel or task, which the command line has as --set NAME=VALUE; and those that may have several
 # values, of which the best is chosen.
 SETTINGS = ("epsilon", "delta", "quantile", "k", "cut", "max_cuts", "sweeps", "row_cache", "lanes", "degree", "coef0",
-            "maintenance", "epochs", "batch", "kernel_cache", "samples", "normalisation")  # fmt: skip
+            "maintenance", "epochs", "kernel_cache", "samples", "normalisation")  # fmt: skip
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
 
 

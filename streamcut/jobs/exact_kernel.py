@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
@@ -20,7 +19,7 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, chosen_kernel
+from streamcut.jobs.kernel_choice import centred_kernel, chosen_kernel, csr_rows
 from streamcut.jobs.linear import threads_wanted, two_labels
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
@@ -83,35 +82,34 @@ class ExactKernelJob:
         return identity(self.options, fingerprint, positive_label=self.labels[1])
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
-        return self._solved(runner, progress, plan, self._kernel(runner), None)
+        rows = read_whole(runner.feed)
+        return self._solved(rows, runner.feed.data.manifest, progress, plan, self._kernel(runner), None)
 
     def solve_each(self, runner: Runner, progress: Callable[[], Progress], plan: MemoryPlan) -> list[KernelModel]:
         """A model for each label of the data against the rest; `plan` is of a job that is `sharing`."""
-        statistics, kernel = runner.feed.data.manifest.statistics, self._kernel(runner)
-        shared = SharedColumns(statistics.n_rows, plan.row_cache // 2)
+        manifest, kernel, rows = runner.feed.data.manifest, self._kernel(runner), read_whole(runner.feed)
+        shared = SharedColumns(rows.n_rows, plan.row_cache // 2)
         found = []
-        for label in sorted(statistics.labels or {}):
-            negative, positive, rest = two_labels(statistics, label)
+        for label in sorted(manifest.statistics.labels or {}):
+            negative, positive, rest = two_labels(manifest.statistics, label)
             own = replace(self, options=replace(self.options, positive_label=label), labels=(negative, positive), rest=rest)
-            found.append(own._solved(runner, progress(), plan, kernel, shared))
+            found.append(own._solved(rows, manifest, progress(), plan, kernel, shared))
         return found
 
     def _kernel(self, runner: Runner) -> Kernel:
         return centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
 
     def _solved(
-        self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
+        self, rows: Chunk, manifest: Manifest, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
-        options = self.options
-        rows, _ = read_whole(runner.feed)
-        signs = np.where(rows.y == self.labels[1], 1, -1).astype(np.int8)
+        options, signs = self.options, self._signs(rows)
         upper = options.C * np.where(signs > 0, options.positive_weight, 1.0)
         if rows.weight is not None:
             upper *= rows.weight
         c_bar = float(upper.sum())
         state = smo.SMO(
             kernel.moved(rows), replace(kernel, centre=None), signs, upper,
-            dimension=runner.feed.data.manifest.statistics.n_features, bias=options.bias != 0.0,
+            dimension=manifest.statistics.n_features, bias=options.bias != 0.0,
             cache_bytes=plan.row_cache // (1 + self.sharing), workers=self.workers, shared=shared,
         )  # fmt: skip
         if not state.diagonal.max() <= _LARGEST:
@@ -120,31 +118,27 @@ class ExactKernelJob:
                 "are; scale the features"
             )
         value, reason, history = smo.run(state, progress, c_bar)
-        (support,) = np.nonzero(state.alpha)
         certificate = Certificate(
             value.primal, value.dual, c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
             raised=value.raised,
         )  # fmt: skip
         return self._model(
-            runner,
-            kernel,
-            take(rows, support),
-            state.alpha[support] * signs[support],
-            value.intercept,
-            reason=reason,
-            certificates=(certificate,),
-            facts={"evaluations": state.evaluations, "steps": state.steps},
-            history=[by_name(stage) for stage in history],
-        )
+            manifest, kernel, rows, state.alpha * signs, value.intercept, reason=reason, certificates=(certificate,),
+            facts={"evaluations": state.evaluations, "steps": state.steps}, history=[by_name(stage) for stage in history],
+        )  # fmt: skip
+
+    def _signs(self, rows: Chunk) -> np.ndarray:
+        """The classes ±1, int8 (n,)."""
+        return np.where(rows.y == self.labels[1], 1, -1).astype(np.int8)
 
     def _model(
-        self, runner: Runner, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, **known: Any
+        self, manifest: Manifest, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, **known: Any
     ) -> KernelModel:
-        values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
-        options, manifest = self.options, runner.feed.data.manifest
+        """The model of all rows whose coefficient is not 0."""
+        options, (used,) = self.options, np.nonzero(coefficients)
         return KernelModel(
-            support=sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, manifest.statistics.n_features)),
-            coefficients=np.ascontiguousarray(coefficients, np.float64),
+            support=csr_rows(take(rows, used), manifest.statistics.n_features),
+            coefficients=coefficients[used],
             kernel=kernel,
             problem=options.problem(labels=self.labels, rest=self.rest),
             intercept=float(intercept),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
@@ -81,3 +82,9 @@ def scored(model: KernelModel, data: Dataset) -> Iterator[tuple[Chunk, np.ndarra
     feed = Feed(data)
     for block in feed.blocks(0, data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
         yield block, model.score_chunk(block)
+
+
+def csr_rows(rows: Chunk, n_features: int) -> sp.csr_array:
+    """The rows of a chunk of their own as a float64 matrix."""
+    values = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
+    return sp.csr_array((values, rows.indices, rows.indptr), shape=(rows.n_rows, n_features))

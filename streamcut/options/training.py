@@ -144,8 +144,6 @@ class TrainDeclarations:
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
         check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
-    batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
-        solvers="stochastic", tried=(4,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
         check=SIZE, solvers="smo", role="resource")
     samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",
