@@ -24,8 +24,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.papers.bsgd import BSGD
 from streamcut.solvers.bsca import BSCA
-from streamcut.solvers.budget import MODES, exported, new_slots, squared_norm
-from streamcut.solvers.budget_problem import Problem
+from streamcut.solvers.budget import MODES, BudgetProblem, exported, new_slots, squared_norm
 
 SETS = {  # C, γ, positive label
     "a9a": (2.0**5, 2.0**-7, 1.0), "ijcnn1": (2.0**5, 2.0, 1.0), "susy_30k": (2.0**5, 2.0**-7, 1.0),
@@ -44,7 +43,7 @@ class Data(Rows):
         self.X, self.T = self.X.astype(np.float64), self.T.astype(np.float64)
         self.n = len(self.y)
         self.sample = np.sort(np.random.default_rng(1).choice(self.n, min(self.n, SAMPLE), replace=False))
-        self.problem = Problem(Kernel("rbf", gamma=gamma), self.C, (1.0,), self.n, self.X.shape[1])
+        self.problem = BudgetProblem(Kernel("rbf", gamma=gamma), self.C, (1.0,), self.n, self.X.shape[1])
         shards = MemoryDataset(self.X, self.y)
         self.sparse = self.problem.rows(concatenate([shards.read(each) for each in range(len(shards.manifest.shards))]), 1.0)
 

@@ -4,8 +4,8 @@ The kernels of streamcut.solvers.bsca and streamcut.papers.bsgd. The model is Σ
 one of which may be empty (counts[HOLE], β = 0).
 
 Slots never run out. A row is looked up by `source` before it gets a slot, so it has one at most. Without a budget there is a slot
-for every row and every initial vector (streamcut.solvers.budget.Problem.slots); with a budget, maintenance frees a slot as soon
-as the last one is taken.
+for every row and every initial vector (streamcut.solvers.budget.BudgetProblem.slots); with a budget, maintenance frees a slot as
+soon as the last one is taken.
 """
 
 from typing import NamedTuple

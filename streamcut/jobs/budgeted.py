@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -15,26 +13,23 @@ import scipy.sparse as sp
 
 from streamcut.compiled import budget as passes
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
-from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel, scored, validation_rows
-from streamcut.jobs.linear import threads_wanted, two_labels
+from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel, labels_of, measured, validation_rows
+from streamcut.jobs.linear import threads_wanted
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
-from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.variance import mean_target
-from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Training, filled, new_slots, slots_bytes
-from streamcut.solvers.budget_problem import Problem
+from streamcut.solvers.budget import MODES, Budgeted, BudgetProblem, BudgetState, Method, Training, filled, new_slots, slots_bytes
 from streamcut.solvers.progress import Progress
 
 BUDGET = 500
@@ -75,13 +70,9 @@ class BudgetedJob:
         elif start is not None:
             labels, rest = start.labels or (), start.problem.rest
             targets = labels[1:] if start.task == "binary" else labels
-        elif options.task in ("auto", "binary"):
-            negative, positive, rest = two_labels(statistics, options.positive_label)
-            labels, targets = (negative, positive), (positive,)
         else:
-            if statistics.labels is None or len(statistics.labels) < 2:
-                raise BadInputError("task multiclass: the data needs 2 to 4096 different labels")
-            labels = targets = tuple(sorted(statistics.labels))
+            labels, rest = labels_of(options, statistics)
+            targets = labels[1:] if options.task in ("auto", "binary") else labels
         budget = None if options.maintenance == "none" else options.budget or BUDGET
         if budget is not None:
             budget = min(budget, statistics.n_rows + _vectors(start))
@@ -133,32 +124,34 @@ class BudgetedJob:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:
             runner.row_state.add("duals", np.float64, (len(self.targets),))
-        with ExitStack() as stack:
-            pool = stack.enter_context(ThreadPoolExecutor(self.workers, "target")) if self.workers > 1 else None
-            epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
-            held_out = validation_rows(options, feed.data.manifest.statistics)
-            measure = None if held_out is None else self._measure(problem, held_out)
+        epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
+        held_out = validation_rows(options, feed.data.manifest.statistics)
+
+        def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
+            assert held_out is not None
+            return measured(self._model(Budgeted(models, StopReason.EPOCHS, []), problem), held_out)
+
+        with ThreadPoolExecutor(self.workers, "target") as pool:
             training = Training(
-                method, problem, mode, state, epochs, progress, runner.row_state, runner.rows,
-                measure=measure, pool=pool,
-            )  # fmt: skip
+                method, problem, mode, state, epochs, progress, runner, pool, None if held_out is None else measure
+            )
             found = training.run(options.epochs or EPOCHS)
         if found.reason is StopReason.INTERRUPTED and not found.history:
             raise Interrupted
         return self._model(found, problem)
 
-    def _problem(self, manifest: Manifest, kernel: Kernel) -> Problem:
+    def _problem(self, manifest: Manifest, kernel: Kernel) -> BudgetProblem:
         statistics, options = manifest.statistics, self.options
         n, before = statistics.n_rows, 0
         if self.start is not None:
             same = self.start.fingerprint == self.fingerprint
             before = max(self.start.facts.get("rows_seen", 0) - same * n, 0)
-        return Problem(
+        return BudgetProblem(
             kernel, options.C, self.targets, n, statistics.n_features, options.positive_weight,
             rows_before=before, vectors_before=_vectors(self.start), loss=row_loss(options.chosen_loss, options.as_dict()),
         )  # fmt: skip
 
-    def _model(self, found: Budgeted, problem: Problem) -> KernelModel:
+    def _model(self, found: Budgeted, problem: BudgetProblem) -> KernelModel:
         options = self.options
         last = by_name(found.history[-1]) if found.history else {}
         known = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation")
@@ -175,24 +168,6 @@ class BudgetedJob:
             parameters={**options.as_dict(), "gamma": problem.kernel.gamma, "budget": self.budget},
             fingerprint=self.fingerprint,
         )
-
-    def _measure(self, problem: Problem, data: Dataset) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None]:
-        """Accuracy, or R², on `data`."""
-
-        def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
-            model, right = self._model(Budgeted(models, StopReason.EPOCHS, []), problem), 0
-            fit = RegressionMeasures(model)
-            for block, scores in scored(model, data):
-                said = model.labels_of(scores)
-                if problem.of_numbers:
-                    fit.add(block, scores)
-                elif len(self.targets) == 1:
-                    right += int(np.count_nonzero((said == self.targets[0]) == (block.y == self.targets[0])))
-                else:
-                    right += int(np.count_nonzero(said == block.y))
-            return fit.measures()["r2"] if problem.of_numbers else right / data.manifest.statistics.n_rows
-
-        return measure
 
     def _begin(self, start: KernelModel, state: BudgetState, method: Method, kernel: Kernel) -> None:
         """Fill the models of `state` with the vectors of `start`; the α of these rows stay 0."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +18,11 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Statistics
 from streamcut.io.opening import open_dataset
+from streamcut.jobs.linear import two_labels
+from streamcut.jobs.several_classes import several_labels
 from streamcut.kernels.centre import centre_of
 from streamcut.kernels.kernel import RBF, Kernel
+from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.variance import automatic_gamma
 
@@ -60,6 +62,14 @@ def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
     return kernel
 
 
+def labels_of(options: TrainOptions, statistics: Statistics) -> tuple[tuple[float, ...], bool]:
+    """(negative, positive) of two classes or the labels of several; whether the negative label stands for several."""
+    if options.task in ("auto", "binary"):
+        negative, positive, rest = two_labels(statistics, options.positive_label)
+        return (negative, positive), rest
+    return several_labels(statistics), False
+
+
 def check_norms(statistics: Statistics) -> None:
     """Raise BadInputError when a row's norm is so large that its kernel values are not finite."""
     if not math.isfinite(statistics.max_squared_norm):
@@ -77,11 +87,19 @@ def validation_rows(options: TrainOptions, statistics: Statistics) -> Dataset | 
     return data
 
 
-def scored(model: KernelModel, data: Dataset) -> Iterator[tuple[Chunk, np.ndarray]]:
-    """Blocks of rows, each valid until the next, with their scores."""
-    feed = Feed(data)
-    for block in feed.blocks(0, data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
-        yield block, model.score_chunk(block)
+def measured(model: KernelModel, data: Dataset) -> float | None:
+    """On these rows: R² of a regression, else the share that the model labels as they are labelled."""
+    feed, rows = Feed(data), data.manifest.statistics.n_rows
+    fit, right = RegressionMeasures(model) if model.task == "regression" else None, 0
+    for block in feed.blocks(0, rows, feed.buffers(), Traffic()):
+        scores = model.score_chunk(block)
+        if fit is not None:
+            fit.add(block, scores)
+        elif scores.ndim == 1:
+            right += int(np.count_nonzero((scores > 0.0) == model.is_positive(block.y, block.first_row)))
+        else:
+            right += int(np.count_nonzero(model.labels_of(scores) == block.y))
+    return right / rows if fit is None else fit.measures()["r2"]
 
 
 def csr_rows(rows: Chunk, n_features: int) -> sp.csr_array:

@@ -16,7 +16,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.exact_kernel import ExactKernelJob
-from streamcut.jobs.kernel_choice import check_norms, scored, validation_rows
+from streamcut.jobs.kernel_choice import check_norms, measured, validation_rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import SharedColumns
@@ -75,10 +75,9 @@ class RoundsJob(ExactKernelJob):
 
         def error(alpha: np.ndarray, intercept: float) -> float:
             assert self.held_out is not None
-            found, wrong = model(alpha, intercept), 0
-            for block, scores in scored(found, self.held_out):
-                wrong += int(np.count_nonzero((scores > 0.0) != found.is_positive(block.y, block.first_row)))
-            return wrong / self.held_out.manifest.statistics.n_rows
+            share = measured(model(alpha, intercept), self.held_out)
+            assert share is not None
+            return 1.0 - share
 
         with ThreadPoolExecutor(self.workers) as pool:
             moved, apart = kernel.moved(rows), replace(kernel, centre=None)

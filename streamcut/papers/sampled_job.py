@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
 from streamcut.config import TrainOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import UsageError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel
-from streamcut.jobs.linear import threads_wanted, two_labels
+from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel, csr_rows, labels_of
+from streamcut.jobs.linear import threads_wanted
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
@@ -25,10 +24,10 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.oracles.kernel_columns import TILE
+from streamcut.papers.sampled import SampledSolution
 from streamcut.papers.sampled_oracle import CANDIDATES, SampledOracle
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_proof import Proof
-from streamcut.papers.sampled_run import SampledRun, SampledSolution
 from streamcut.papers.sampled_tasks import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
 from streamcut.solvers.progress import Progress
 
@@ -60,20 +59,11 @@ class SampledJob:
         if options.tol is None or options.tol >= 1.0:
             raise UsageError("tol: sampled cuts stop at it; give a number above 0 and below 1, the mean loss at 0")
         check_norms(statistics)
-        rest = False
-        task: SampledTask
+        sequences = options.task == "sequence"
+        labels, rest = (chain(statistics).labels, False) if sequences else labels_of(options, statistics)
+        task: SampledTask = SampledSequence(labels) if sequences else SampledMulticlass(labels)
         if options.task in ("auto", "binary"):
-            negative, positive, rest = two_labels(statistics, options.positive_label)
-            labels: tuple[float, ...] = (negative, positive)
-            task = SampledHinge(positive, options.positive_weight)
-        elif options.task == "sequence":
-            labels = chain(statistics).labels
-            task = SampledSequence(labels)
-        else:
-            if statistics.labels is None or len(statistics.labels) < 2:
-                raise BadInputError("task multiclass: the data must have 2 to 4096 different labels")
-            labels = tuple(statistics.labels)
-            task = SampledMulticlass(labels)
+            task = SampledHinge(labels[1], options.positive_weight)
         examples = statistics.groups if options.task == "sequence" and statistics.groups else statistics.n_rows
         samples = min(options.samples or SAMPLES, examples)
         lanes = plan_lanes(statistics)
@@ -137,10 +127,9 @@ class SampledJob:
         kernel = centred_kernel(chosen_kernel(options, runner.feed), runner.feed)
         oracle = SampledOracle(
             runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
-            seed=options.seed, keep_scores=self.options.record.margins, weighted=self.weighted,
+            seed=options.seed, keeps_scores=self.options.record.margins, weighted=self.weighted,
         )  # fmt: skip
-        algorithm = options.record.algorithm(options.kind)
-        solution = algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol)
+        solution = options.record.algorithm(options.kind).solve(oracle, progress, epsilon=options.tol)
         support, coefficients = oracle.answer(solution.bundle, solution.mixture)
         proof = None
         if solution.reason is not StopReason.INTERRUPTED:
@@ -170,11 +159,9 @@ class SampledJob:
             scored = oracle.rows * support.rows.n_rows
             if self.task.columns == 1:
                 point = replace(point, coefficients=np.ascontiguousarray(point.coefficients[:, 0]))
-        rows, two = support.rows, self.task.columns == 1
-        data = np.ones(rows.nnz) if rows.data is None else rows.data.astype(np.float64)
-        shape = rows.n_rows, manifest.statistics.n_features
+        two = self.task.columns == 1
         return KernelModel(
-            support=sp.csr_array((data, rows.indices, rows.indptr), shape=shape),
+            support=csr_rows(support.rows, manifest.statistics.n_features),
             coefficients=np.ascontiguousarray(coefficients[:, 0]) if two else coefficients,
             kernel=kernel,
             problem=self.options.problem(

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from streamcut.compiled import sampled
+from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk, concatenate, copied
+from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes_passes import targets
 from streamcut.oracles.kernel_columns import fetch, take
 from streamcut.papers.gram_bundle import GramBundle
-from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
-from streamcut.papers.sampled_proof import Proof, Share, proof, proof_pass, scales_of
+from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass
+from streamcut.papers.sampled_proof import Proof, proof, proof_pass, shares_of
 from streamcut.papers.sampled_tasks import SampledTask
 
 CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
@@ -46,15 +48,15 @@ class SampledOracle:
     Examples are drawn uniformly, regardless of their weights u, which enter the cuts and R = Σ u_i ℓ_i / M, M the sum of the
     weights of all rows.
 
-    weighted     u are not all 1: a pass sums them
+    weighted     u are not all 1: they are read and summed first
     bias         the kernel gets + bias²: a constant feature, regularised like the others
-    keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
+    keeps_scores all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
     evaluations  kernel values computed; `passes` and `traffic` count reads of the data
     """
 
     def __init__(
         self, runner: Runner, task: SampledTask, kernel: Kernel, *,
-        C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool, weighted: bool = False,
+        C: float, bias: float, samples: int, max_cuts: int, seed: int, keeps_scores: bool, weighted: bool = False,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         self.rows = statistics.n_rows
@@ -71,9 +73,10 @@ class SampledOracle:
         self._starts: np.ndarray | None = None
         self._read_ahead: dict[int, Examples] = {}
         self._block = -1  # number of the first uniform sample that was read with the last one
-        if keep_scores:
+        self.keeps_scores = keeps_scores
+        if keeps_scores:
             runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
-        self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
+        self.total_weight = self._summed() if weighted else float(self.rows)
         self.C, self.c_bar = C, C * self.total_weight
         self.begin()
 
@@ -108,7 +111,7 @@ class SampledOracle:
             own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}
             cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
             self._expansions[slot] = cut
-            if "cached" in self._runner.rows:
+            if self.keeps_scores:
                 self._read(ScorePass(slot, cut, Vectors(self._kernel, own, self._dimension)))
         if numbers["block"] >= 0:
             self._draw_ahead(numbers["block"])
@@ -201,14 +204,11 @@ class SampledOracle:
 
     def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
         """F over all rows of an `answer`, and a lower bound from the master problem's solution. One pass, or Interrupted."""
-        live = self._live(bundle, bundle.mixture)
-        shares = [Share.of(expansion, beta, self.C) for expansion, beta in live]
-        scales = scales_of(shares)
-        shares = [share.scaled(scales) for share in shares]
+        shares = shares_of(self._live(bundle, bundle.mixture), self.C)
         dual = np.zeros_like(coefficients)
-        for (expansion, _), share in zip(live, shares, strict=True):
-            places = np.searchsorted(support.numbers, expansion.numbers)
-            np.add.at(dual, (places[:, None], expansion.columns), -np.sign(expansion.factors) * share.alpha[:, None])
+        for cut, alpha in shares:
+            places = np.searchsorted(support.numbers, cut.numbers)
+            np.add.at(dual, (places[:, None], cut.columns), -np.sign(cut.factors) * alpha[:, None])
         work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._statistics)
         return proof(self._read(work), work, self.C)
 
@@ -251,7 +251,8 @@ class SampledOracle:
         if self._starts is None:
             self._starts = np.arange(self.examples + 1)
             if self._task.groups:
-                self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
+                starts = [block.first_row + group_starts(block)[:-1] for block in self._blocks(groups=True)]
+                self._starts = np.append(np.concatenate(starts), self.rows)
                 if len(self._starts) != self.examples + 1:
                     found = len(self._starts) - 1
                     raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`")
@@ -274,6 +275,19 @@ class SampledOracle:
         everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
         self._read_ahead = {number: everything.take(np.searchsorted(wanted, chosen)) for number, chosen in rounds.items()}
         self._block = block
+
+    def _summed(self) -> float:
+        """Σ u of all examples."""
+        sums = np.zeros(2)
+        for block in self._blocks():
+            accumulate(self._task.weights(np.arange(block.n_rows + 1), block.y, block.weight), sums)
+        return float(sums.sum())
+
+    def _blocks(self, *, groups: bool = False) -> Iterator[Chunk]:
+        """All rows, one block after the other."""
+        feed = self._runner.feed
+        yield from feed.blocks(0, self.rows, feed.buffers(), self.traffic, groups=groups)
+        self.passes += 1
 
     def _read(self, work: Pass):
         partial, report = self._runner.run(work)

@@ -213,23 +213,6 @@ class LossPass(Pass):
 
 
 @dataclass(frozen=True, slots=True)
-class StartsPass(Pass):
-    """The first rows of groups, as a list of arrays."""
-
-    interruptible: ClassVar[bool] = True
-    whole_groups: ClassVar[bool] = True
-
-    def begin(self, first_row: int) -> list[np.ndarray]:
-        return []
-
-    def visit_chunk(self, found: list[np.ndarray], rows: Rows, chunk: Chunk) -> None:
-        found.append(chunk.first_row + group_starts(chunk)[:-1])
-
-    def merge(self, total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarray]:
-        return total + part
-
-
-@dataclass(frozen=True, slots=True)
 class ScorePass(Pass):
     """Recomputes the scores of all rows by the cut in `slot`, which checkpoints do not keep."""
 
@@ -240,21 +223,3 @@ class ScorePass(Pass):
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
         rows["cached"][:, self.slot] = self.expansion.scores(self.vectors, chunk)
-
-
-@dataclass(frozen=True, slots=True)
-class WeightPass(Pass):
-    """Σ u of all examples, as (total, rounding lost)."""
-
-    task: SampledTask
-    interruptible: ClassVar[bool] = True
-
-    def begin(self, first_row: int) -> np.ndarray:
-        return np.zeros(2)
-
-    def visit_chunk(self, sums: np.ndarray, rows: Rows, chunk: Chunk) -> None:
-        accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
-
-    def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-        accumulate(part, total)
-        return total

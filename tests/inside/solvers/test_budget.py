@@ -19,8 +19,7 @@ from streamcut.compiled.budget import SparseRows
 from streamcut.compiled.merging import best_h, best_partner, merging_tables, smallest
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
-from streamcut.solvers.budget import MODES, exported, new_slots
-from streamcut.solvers.budget_problem import Problem
+from streamcut.solvers.budget import MODES, BudgetProblem, exported, new_slots
 
 
 def two_classes(n=60, d=6, seed=0):
@@ -38,7 +37,7 @@ def of_labels(X, y, C):
 
 def _slots(n, d, budget, maintenance, kernel=None):
     kernel = kernel or Kernel("rbf", gamma=GAMMA)
-    model = new_slots(Problem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance])
+    model = new_slots(BudgetProblem(kernel, 1.0, (1.0,), n, d), budget, MODES[maintenance])
     return model, kernel.compiled, MODES[maintenance]
 
 
@@ -83,7 +82,7 @@ PART = {"loss": "quantile", "epsilon": 0.1, "quantile": 0.8}
 
 def _problem(options, d, n, C=2.0, kernel=None, **more):
     loss = row_loss(options["loss"], options)
-    return Problem(kernel or Kernel("rbf", gamma=GAMMA), C, (float("nan"),), n, d, loss=loss, **more)
+    return BudgetProblem(kernel or Kernel("rbf", gamma=GAMMA), C, (float("nan"),), n, d, loss=loss, **more)
 
 
 def _box(options, C):
