@@ -21,10 +21,10 @@ import scipy.sparse as sp
 from numba import njit
 from sets import Rows
 
+from streamcut.foundation.chunk import take
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.oracles.kernel_columns import take
 from streamcut.papers import rounds
 from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
 from streamcut.papers.rounds import Responses

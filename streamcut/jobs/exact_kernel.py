@@ -13,7 +13,7 @@ from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.chunk import Chunk, take
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
@@ -25,7 +25,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.kernel_columns import TILE, SharedColumns, read_whole, take, whole_bytes
+from streamcut.oracles.kernel_columns import TILE, SharedColumns, read_whole, whole_bytes
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress
 

@@ -27,8 +27,8 @@ _MODULES = {
     "Sigmoid": "models.link",
     "Softmax": "models.link",
     "Kernel": "kernels.kernel",
-    "NystroemMap": "kernels.nystroem",
-    "FourierMap": "kernels.fourier",
+    "NystroemMap": "kernels.feature_map",
+    "FourierMap": "kernels.feature_map",
     "Chunk": "foundation.chunk",
     "Problem": "problem",
 }

@@ -185,17 +185,18 @@ def _constant(s: SampledState, oracle: SampledOracle, number: int, epsilon: floa
 def _linear(s: SampledState, oracle: SampledOracle, number: int, epsilon: float) -> _Look:
     """One pass."""
     steps, place = points(s)
-    found = oracle.measure(s.bundle, steps, place, number, s.new)
+    line = oracle.line(s.bundle, steps)
+    found = oracle.measure(line, place, number, s.new)
     risk = found.loss.sum(axis=1) / oracle.total_weight
     F = 0.5 * s.bundle.squares(steps) + oracle.c_bar * risk
     best, limit = int(np.argmin(F)), s.master.xi + epsilon
     redraws, cut = 0, None
     enough = bool(F[best] <= 0.5 * s.master.square + oracle.c_bar * limit)
     if not enough:
-        cut = oracle.cut_from(found, s.bundle, 0, number)
+        cut = oracle.cut_from(found, line, place, s.bundle, 0, number)
         while cut.value <= limit and redraws < _MOST_DRAWS:
             redraws += 1
-            cut = oracle.cut_from(found, s.bundle, redraws, number)
+            cut = oracle.cut_from(found, line, place, s.bundle, redraws, number)
         cut = cut if cut.value > limit else None
     return _Look(float(F[best]), float(risk[-1]) - s.master.xi, cut, enough, float(steps[best]), redraws)
 

@@ -25,7 +25,7 @@ from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.oracles.kernel_columns import TILE
 from streamcut.papers.sampled import SampledSolution
-from streamcut.papers.sampled_oracle import CANDIDATES, SampledOracle
+from streamcut.papers.sampled_oracle import SampledOracle
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_proof import Proof
 from streamcut.papers.sampled_tasks import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
@@ -95,17 +95,14 @@ class SampledJob:
         dense = dense_bytes(rows, 1.5 * entries, d)
         scores = 4 * self.max_cuts * columns
         block = 48 * columns * max(shard.rows for shard in manifest.shards)  # both ends of a line and a point of it
-        if self.options.record.margins:
-            kept = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
-        else:
-            kept = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
+        kept = (4 * cut + 8 * rows * scores) if self.options.record.margins else (32 * cut + rows * 2 * scores)
         return Needs(
             dimension=0,
             row_bytes=scores * self.options.record.margins,
             more=(
                 (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
                 ("a sample as dense rows", dense),
-                kept,
+                ("samples and their scores", int(kept)),
                 (f"scores of {self.workers} workers", self.workers * block),
                 ("support rows of the proof", self.workers * max(8 * TILE, dense_bytes(8, statistics.max_row_nnz, d))),
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
+from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts, ranges, take
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes_passes import targets
-from streamcut.oracles.kernel_columns import fetch, take
+from streamcut.oracles.kernel_columns import fetch
 from streamcut.papers.gram_bundle import GramBundle
 from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass
 from streamcut.papers.sampled_proof import Proof, proof, proof_pass, shares_of
@@ -132,15 +132,18 @@ class SampledOracle:
         scores = expansion.scores(Vectors(self._kernel, rows, self._dimension), rows)
         return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
 
-    def measure(self, bundle: GramBundle, steps: np.ndarray, place: int, round_number: int, new: int | None) -> LossSums:
-        """One pass: the loss of all rows at the points w_b + k (w − w_b), k in `steps`, and the wrong examples at steps[place].
-
-        `new`: the slot of a cut that no pass has scored yet.
-        """
+    def line(self, bundle: GramBundle, steps: np.ndarray) -> Line:
+        """The points w_b + k (w − w_b), k in `steps`."""
         ends = np.stack((bundle.best, bundle.mixture))
         used = (ends > 0.0).any(axis=0)
         dense = np.stack([self._dense(bundle, mixture) for mixture in ends])
-        line = Line(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
+        return Line(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
+
+    def measure(self, line: Line, place: int, round_number: int, new: int | None) -> LossSums:
+        """One pass: the loss of all rows at the points of a line, and the wrong examples at point number `place`.
+
+        `new`: the slot of a cut that no pass has scored yet.
+        """
         added = None
         if new is not None:
             expansion = self._expansions[new]
@@ -149,19 +152,21 @@ class SampledOracle:
         seed = self._seed * 1_000_003 + round_number
         return self._read(LossPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
 
-    def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
-        """A cut of examples drawn from those found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
+    def cut_from(self, sums: LossSums, line: Line, place: int, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
+        """A cut of examples drawn from those found wrong, which are read again; Σ Δ is that of all rows (Algorithm 3, line 19).
 
         The draw is by their keys, and the sample in row order: neither depends on the order in which the pass met them.
         """
-        assert sums.sample is not None
         chosen = np.argsort(sums.keys)
         if len(chosen) > self.samples:
             chosen = chosen[np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples]]
-        sample = sums.sample.take(chosen[np.argsort(sums.sample.numbers[sums.sample.starts[chosen]])])
-        live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
+        chosen = chosen[np.argsort(sums.first[chosen])]
+        sample = self._fetched(sums.first[chosen], sums.lengths[chosen])
+        cached = np.asarray(self._runner.rows["cached"][sample.numbers])
         self._runner.row_state.release(0, self.rows)
-        return self._cut(sample, live, bundle, float(sums.delta.sum()) / self.total_weight, sums.wrong / max(len(chosen), 1))
+        path, _, _ = self._task.judge(sample.starts, sample.target, *line.at(float(line.steps[place]), line.ends(cached)))
+        live, each = cached[:, bundle.slots].astype(np.float64), sums.wrong / max(len(chosen), 1)
+        return self._cut(sample, path, live, bundle, float(sums.delta.sum()) / self.total_weight, each)
 
     def glance(self, bundle: GramBundle, number: int) -> tuple[SampledCut, float]:
         """A cut of uniform sample `number` of all examples, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
@@ -177,8 +182,8 @@ class SampledOracle:
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
         path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._dense(bundle, bundle.mixture))
         each = self.examples / len(sample)
-        share, sample = each / self.total_weight, replace(sample, path=path)
-        cut = self._cut(sample, cached, bundle, float((sample.weight * delta).sum()) * share, each)
+        share = each / self.total_weight
+        cut = self._cut(sample, path, cached, bundle, float((sample.weight * delta).sum()) * share, each)
         return cut, float((sample.weight * loss).sum()) * share
 
     def answer(self, bundle: GramBundle, mixture: np.ndarray) -> tuple[Expansion, np.ndarray]:
@@ -212,17 +217,20 @@ class SampledOracle:
         work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._statistics)
         return proof(self._read(work), work, self.C)
 
-    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
-        """The cut of `sample`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by the live cuts."""
+    def _cut(
+        self, sample: Examples, path: np.ndarray, scores: np.ndarray, bundle: GramBundle, b: float, each: float
+    ) -> SampledCut:
+        """The cut of `sample` with the answers `path`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by
+        the live cuts."""
         weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
-        differ = np.flatnonzero((sample.path != sample.target) & (weight > 0.0))
-        columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
+        differ = np.flatnonzero((path != sample.target) & (weight > 0.0))
+        columns, factors = self._task.contribution(sample.target[differ], path[differ])
         factors = factors * weight[differ, None]
         rows = take(sample.rows, differ)
         constant = np.zeros(self._task.columns)
         np.add.at(constant, columns, factors)
         constant *= self._bias**2
-        dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (each / self.total_weight)
+        dense = self._task.dense_part(sample.starts, sample.target, path) * (each / self.total_weight)
         lengths = np.diff(sample.starts)
         first, u = (np.repeat(each, lengths)[differ] for each in (sample.numbers[sample.starts[:-1]], sample.weight))
         expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense, first, u)
@@ -266,15 +274,18 @@ class SampledOracle:
             rng = np.random.default_rng([self._seed, number])
             rounds[number] = np.sort(rng.choice(self.examples, self.samples, replace=False, shuffle=False))
         wanted = np.unique(np.concatenate(list(rounds.values())))
-        lengths = starts[wanted + 1] - starts[wanted]
-        begin = np.append(0, np.cumsum(lengths))
-        numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
-        rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
+        everything = self._fetched(starts[wanted], starts[wanted + 1] - starts[wanted])
         self.passes += 1
-        target, weight = targets(self._task, rows, numbers), self._task.weights(begin, rows.y, rows.weight)
-        everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
         self._read_ahead = {number: everything.take(np.searchsorted(wanted, chosen)) for number, chosen in rounds.items()}
         self._block = block
+
+    def _fetched(self, first: np.ndarray, lengths: np.ndarray) -> Examples:
+        """The examples with these first rows (increasing) and numbers of rows."""
+        numbers, starts = ranges(first, lengths)
+        rows = fetch(self._runner.feed, numbers, self.traffic)
+        return Examples(
+            numbers, starts, rows, targets(self._task, rows, numbers), self._task.weights(starts, rows.y, rows.weight)
+        )
 
     def _summed(self) -> float:
         """Σ u of all examples."""

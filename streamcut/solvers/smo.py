@@ -37,9 +37,8 @@ from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
 from streamcut.models.kept import Kept
-from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms
+from streamcut.oracles.kernel_columns import KernelCache, KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms
 from streamcut.solvers.free_intercept import balance, best_intercept
-from streamcut.solvers.kernel_cache import KernelCache
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
