@@ -94,8 +94,9 @@ def optimum(problem: Problem, kernel: Kernel, C: float, *, bias: bool) -> dict[s
     value = state.certify()
     error = problem.error(kernel, problem.numbers, state.alpha * problem.y, value.intercept)
     curve.append((state.evaluations, error))
-    responses = state.gradient + 1.0 + problem.y * value.intercept
-    norm = float(np.sqrt(state.alpha @ (state.gradient + 1.0)))
+    responses = 1.0 - problem.y * state.gradient
+    norm = float(np.sqrt(state.alpha @ responses))
+    responses += problem.y * value.intercept
     return {"nu": float(np.maximum(0.0, 1.0 - responses).mean()) / norm, "error": error, "curve": curve}
 
 

@@ -123,7 +123,7 @@ class ExactKernelJob:
             raised=value.raised,
         )  # fmt: skip
         return self._model(
-            manifest, kernel, rows, state.alpha * signs, value.intercept, reason=reason, certificates=(certificate,),
+            manifest, kernel, rows, state.beta, value.intercept, reason=reason, certificates=(certificate,),
             facts={"evaluations": state.evaluations, "steps": state.steps}, history=[by_name(stage) for stage in history],
         )  # fmt: skip
 

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from streamcut.compiled import budget as passes
 from streamcut.compiled import kernel_rows
 from streamcut.compiled.budget import Slots, SparseRows
-from streamcut.compiled.merging import merging_tables
+from streamcut.compiled.merging import CELLS, least_degradations
 from streamcut.execution.epochs import Epochs
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
@@ -33,7 +33,7 @@ from streamcut.solvers.progress import Progress
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
 _DAMPED = 0.5  # of an epoch, at the end of training: the steps of BSCA fall to 0
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
-_tables = cache(merging_tables)  # one for all models
+_table = cache(least_degradations)  # one for all models
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
 HINGE = Hinge()
 _KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: kept in a checkpoint in addition to the vectors
@@ -170,7 +170,7 @@ def new_slots(problem: BudgetProblem, budget: int | None, mode: int) -> Slots:
         aligned_zeros(d, -(-slots // 8) * 8), np.zeros((0 if mode == passes.KEEP else slots, d)), np.zeros(slots),
         aligned_zeros(slots), np.full(slots, -1, np.int64), np.zeros((matrix, matrix)), counts, np.zeros(passes.SUMS),
         aligned_zeros(slots), aligned_zeros(slots), np.empty(d, np.int32), np.empty(d), np.empty(slots, np.int32),
-        _tables(),
+        _table(),
     )  # fmt: skip
 
 
@@ -186,8 +186,7 @@ def slots_bytes(problem: BudgetProblem, budget: int | None, mode: int) -> int:
     """Bytes of one such model."""
     d, slots = problem.n_features, problem.slots(budget)
     vectors = 2 if mode == passes.KEEP else 3  # including a copy for `exported`
-    tables = 3 * 8 * 260**2
-    return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
+    return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0) + CELLS)
 
 
 def exported(model: Slots, scale: float, centre: Centre | None = None) -> tuple[np.ndarray, np.ndarray]:
