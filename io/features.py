@@ -6,16 +6,15 @@ They are sums over the rows in order, so their bits don't depend on shards. Row 
 from __future__ import annotations
 
 import io
-import zipfile
 from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.io import statistics_kernels as k
 from streamcut.io.dataset import Dataset
-from streamcut.io.stores.guarded import damaged
+from streamcut.io.manifest import damaged
+from streamcut.io.stores import structure as k
 from streamcut.io.stores.spec import FEATURES, MOST_FEATURES
 
 BYTES = 32  # per feature, while they are computed
@@ -49,11 +48,7 @@ class FeatureStatistics:
     def to_bytes(self) -> bytes:
         """An uncompressed .npz archive without dates: the same statistics give the same bytes."""
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w") as archive:
-            for field in fields(self):
-                array = getattr(self, field.name)
-                with archive.open(zipfile.ZipInfo(f"{field.name}.npy"), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array.astype(array.dtype.newbyteorder("<"), copy=False), version=(1, 0))
+        np.savez(buffer, **{field.name: getattr(self, field.name) for field in fields(self)})
         return buffer.getvalue()
 
     @classmethod
@@ -172,7 +167,7 @@ def in_order(total: float, values: np.ndarray) -> float:
 
 
 def _about(data: Dataset, index: np.ndarray, about: np.ndarray) -> tuple[np.ndarray, float]:
-    """float64 (4, k) of the features `index`, what streamcut.io.statistics_kernels.tally_about collects in a pass; and Σ u."""
+    """float64 (4, k) of the features `index`, what streamcut.io.stores.structure.tally_about collects in a pass; and Σ u."""
     slots = np.full(data.manifest.statistics.n_features, -1, np.int64)
     slots[index] = np.arange(len(index))
     table, buffers, none, total = np.zeros((len(index), 4)), data.buffers(), np.empty(0), 0.0

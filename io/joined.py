@@ -17,14 +17,12 @@ from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import ShownDataset, first_rows, held_bytes
 from streamcut.io.features import by_passes
-from streamcut.io.manifest import MAX_DISTINCT_LABELS, Manifest, Statistics, StatisticsBuilder
+from streamcut.io.manifest import MAX_DISTINCT_LABELS, Manifest, Statistics, StatisticsBuilder, fingerprint
 from streamcut.io.opening import open_dataset
-from streamcut.io.recipe.comparison import require_same
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.recipe import Recipe, require_same
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.manifest_file import fingerprint
 from streamcut.io.stores.spec import FEATURES
-from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.store import Store
 from streamcut.io.text.inputs import expect_once
 
 
@@ -35,7 +33,7 @@ class JoinedStores(ShownDataset):
     only, and for a qid that ends a store and begins the next.
     """
 
-    def __init__(self, stores: Sequence[StoredDataset]) -> None:
+    def __init__(self, stores: Sequence[Store]) -> None:
         self._stores, first = stores, stores[0]
         self.paths, self.recipe = [str(store.path) for store in stores], first.recipe
         self.path = shlex.join(self.paths)
@@ -119,7 +117,7 @@ def _sum(one: Statistics, other: Statistics) -> Statistics:
     )
 
 
-def opened(paths: str | Sequence[str]) -> StoredDataset | JoinedStores:
+def opened(paths: str | Sequence[str]) -> Store | JoinedStores:
     """The store at a path, or the stores at several as one data set. Raises what opening them raises."""
     names = [paths] if isinstance(paths, str) else list(paths)
     expect_once(names)

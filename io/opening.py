@@ -9,12 +9,9 @@ from pathlib import Path
 
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
 from streamcut.foundation.opened import opened_file, read_file, readable, regular
-from streamcut.io.manifest import Manifest
-from streamcut.io.stores.guarded import damaged, read_guarded
-from streamcut.io.stores.manifest_file import read_manifest
-from streamcut.io.stores.spec import JOURNAL, MANIFEST, SHARDS, shard_name
-from streamcut.io.stores.stored import StoredDataset, ZarrStore
-from streamcut.io.stores.zarr_layout import METADATA
+from streamcut.io.manifest import Manifest, damaged, read_manifest
+from streamcut.io.stores.spec import JOURNAL, MANIFEST, METADATA, SHARDS, shard_name
+from streamcut.io.stores.store import Store, read_guarded
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
@@ -23,7 +20,7 @@ _RESTORE = "; restore it from a copy, or convert the data again"
 _CONVERT = "make a store of it with `streamcut convert`"
 
 
-def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDataset:
+def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> Store:
     """The store at `path`: a directory (Zarr or HDF5), or a URL.
 
     cached   data read earlier from a URL may come from the local cache (STREAMCUT_CACHE_DIR)
@@ -47,7 +44,7 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> StoredDatas
     raise NotFoundError(f"{place}: no such file or directory")
 
 
-def store_of(path: str, manifest: Manifest) -> StoredDataset:
+def store_of(path: str, manifest: Manifest) -> Store:
     """The shards at `path`, a folder or a URL, that `manifest` describes."""
     if "://" in path:
         from streamcut.io.stores.remote_store import RemoteStore
@@ -57,10 +54,10 @@ def store_of(path: str, manifest: Manifest) -> StoredDataset:
         from streamcut.io.stores.hdf5_store import HDF5Store
 
         return HDF5Store(path, manifest)
-    return ZarrStore(path, manifest)
+    return Store(path, manifest)
 
 
-def _open_directory(path: Path) -> StoredDataset:
+def _open_directory(path: Path) -> Store:
     if not os.path.lexists(path / MANIFEST):
         if (path / JOURNAL).is_dir():
             what = "its conversion was never finished; run the same `streamcut convert` with --resume"
@@ -76,7 +73,7 @@ def _open_directory(path: Path) -> StoredDataset:
     return store_of(str(path), manifest)
 
 
-def _open_file(path: Path) -> StoredDataset:
+def _open_file(path: Path) -> Store:
     if not path.is_file():
         raise NotFoundError(f"{path}: a pipe or a device, not a streamcut store; {_CONVERT}")
     try:

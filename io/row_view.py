@@ -81,12 +81,7 @@ class HeldOut:
         """Identifies it in fingerprints."""
         if self.which is None:
             return f"{self.share!r}" if self.rows is None else f"{self.share!r} of {self.rows}"
-        return hashlib.sha256((self.which if self.parted else np.packbits(self.which)).tobytes()).hexdigest()
-
-    @property
-    def parted(self) -> bool:
-        """Whether some rows are neither held out nor trained on."""
-        return self.which is not None and self.which.dtype != np.bool_
+        return hashlib.sha256(self.which.tobytes()).hexdigest()
 
     def of(self, chunk: Chunk, first_row: int) -> np.ndarray:
         """The fold of each row, int64 (n); `first_row` is the number of the first row in the whole data."""
@@ -96,15 +91,10 @@ class HeldOut:
                 raise UsageError("the data have more rows than were split; have they changed?")
         elif self.grouped:
             assert chunk.qid is not None
-            held = drawn(chunk.qid.view(np.uint64), self.share, self.seed)
+            held = _mixed(chunk.qid.view(np.uint64), self.seed) < np.uint64(self.share * 2.0**64)
         else:
             held = _mixed(np.arange(first_row, first_row + chunk.n_rows, dtype=np.uint64), self.seed) < self._bound
         return 1 - held.astype(np.int64)
-
-
-def drawn(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
-    """Which of `keys`, uint64 (n), are among a random `share` of them, bool (n)."""
-    return _mixed(keys, seed) < np.uint64(share * 2.0**64)
 
 
 def drawn_groups(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
@@ -159,7 +149,7 @@ def held_out_view(data: Dataset, held: HeldOut) -> tuple[RowView, RowView]:
 
     Raises UsageError if either is empty.
     """
-    training, validation = _views(data, held, [(1, False) if held.parted else (0, True), (0, False)])
+    training, validation = _views(data, held, [(1, False), (0, False)])
     if not (training.manifest.statistics.n_rows and validation.manifest.statistics.n_rows):
         which = "none" if training.manifest.statistics.n_rows else "all"
         raise UsageError(f"validation: {which} of the {data.manifest.statistics.n_rows:,} rows would be held out")

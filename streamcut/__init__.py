@@ -6,13 +6,18 @@ Names are loaded on first use, so importing streamcut costs nothing.
 import os
 import sys
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.machinery import PathFinder
 
-_IO = os.path.join(os.path.dirname(__path__[0]), "io")
-if not os.path.isdir(os.path.join(__path__[0], "io")) and os.path.isdir(_IO):  # a clone: streamcut.io lies beside this folder
-    _spec = spec_from_file_location("streamcut.io", os.path.join(_IO, "__init__.py"), submodule_search_locations=[_IO])
-    io = sys.modules["streamcut.io"] = module_from_spec(_spec)
-    _spec.loader.exec_module(io)
+
+class _Clone:
+    """In a clone streamcut.io lies beside this folder. (importlib.util would take as long to import as all of this.)"""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return PathFinder.find_spec(name, [os.path.dirname(__path__[0])]) if name == "streamcut.io" else None
+
+
+sys.meta_path.append(_Clone)  # asked last: an installed package has the folder
 
 __version__ = "0.1.0"
 

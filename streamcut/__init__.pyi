@@ -16,11 +16,10 @@ from streamcut.api import weights as weights
 from streamcut.config import CheckpointOptions
 from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.execution.plan import MemoryPlan
-from streamcut.fitting.fitted import Fitted
+from streamcut.fitting import Fitted
 from streamcut.grids.search import Tried
-from streamcut.io.conversion.convert import ConvertReport
+from streamcut.io.conversion.convert import ConvertReport, Progress
 from streamcut.io.conversion.create import NewStore as create
-from streamcut.io.conversion.progress import Progress
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.remote import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe

@@ -28,7 +28,7 @@ from streamcut.execution.ceiling import Ceiling
 from streamcut.foundation.shown import warn
 from streamcut.io.dataset import Dataset
 from streamcut.models.files import as_model
-from streamcut.models.link import Link, Sigmoid, Softmax
+from streamcut.models.link import Link, Sigmoid, SoftmaxLink
 from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks
 
@@ -57,7 +57,7 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     scores, classes, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
     del parts
     rest = scores, classes, weights
-    link: Link = Sigmoid(*platt(*rest), len(scores)) if two else Softmax(*tempered(*rest), len(scores))
+    link: Link = Sigmoid(*platt(*rest), len(scores)) if two else SoftmaxLink(*tempered(*rest), len(scores))
     ceiling.keep()
     return replace(model, link=link)
 

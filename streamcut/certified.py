@@ -19,7 +19,7 @@ import numpy as np
 from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import as_trained
+from streamcut.execution.views import as_trained
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk

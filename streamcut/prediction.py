@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -21,10 +21,14 @@ from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
 
-ANSWERS = ("labels", "scores", "probabilities", "certified")
+ANSWERS = {  # the columns of each kind of answer
+    "labels": ("label",),
+    "scores": ("score",),
+    "probabilities": ("probability",),
+    "certified": ("label", "proved", "low", "high"),
+}
 _FEW = 1 << 20  # numbers
 _FEW_ROWS = 16  # as dicts: Arrow is faster with more
-_CERTIFIED = (96, 96)  # bytes that certified answers keep per row: parts, then all, then words
 SCORES_AT_ONCE = 1 << 20  # bounds the memory for a shard of very many short rows: 8 bytes each for the arrays below
 
 
@@ -49,12 +53,12 @@ def predict(
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
-    if answer == "certified":
-        answers = _certified(model, framed(data), ignore_extra_features, reading, ceiling, trained_on, memory)
-    else:
-        answers = _of_few(model, data, answer, reading)
-        if answers is None:
-            answers = _predicted(model, framed(data), answer, ignore_extra_features, reading, ceiling).view(Answers)
+    answers = None if answer == "certified" else _of_few(model, data, answer, reading)
+    if answers is None:
+        how: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": reading, "ceiling": ceiling}
+        proof: dict[str, Any] = {"trained_on": trained_on, "memory": memory} if answer == "certified" else {}
+        answers = _predicted(model, framed(data), answer, how, proof)
+    if isinstance(answers, Answers):
         answers.unseen = reading.unseen
     if ceiling is not None:
         ceiling.keep()
@@ -131,18 +135,6 @@ def _answered(model: Model, scores: np.ndarray, output: str) -> np.ndarray:
     return np.asarray(scores if output == "scores" else model.probabilities_of(scores))
 
 
-def _certified(
-    model: Model, data: Any, ignore_extra: bool, raw: Raw, ceiling: Ceiling | None, trained_on: Any, memory: str
-) -> Any:  # fmt: skip
-    from streamcut.certified import CertifiedAnswers, Certifier  # which others need not load
-
-    rows, certifier = as_rows(model, data, ignore_extra), Certifier(model, trained_on, memory)
-    found = scored_chunks(model, rows, ignore_extra_features=ignore_extra, raw=raw, ceiling=ceiling, kept=_CERTIFIED)
-    parts = [(model.labels_of(scores), *certifier.answers(chunk, scores)) for chunk, scores in found]
-    labels, *proofs = (np.concatenate(each) for each in zip(*parts, strict=True)) if parts else [np.empty(0)] * 4
-    return CertifiedAnswers(np.asarray(model.in_label_words(labels)), *proofs)
-
-
 def _are_dicts(data: Any) -> bool:
     """Whether `data` is one row as a dict, or a few."""
     if isinstance(data, Mapping):
@@ -150,24 +142,51 @@ def _are_dicts(data: Any) -> bool:
     return isinstance(data, list) and 0 < len(data) <= _FEW_ROWS and all(isinstance(row, Mapping) for row in data)
 
 
-def _predicted(
-    model: Model, data: Any, output: str, ignore_extra_features: bool, raw: Raw, ceiling: Ceiling | None
-) -> np.ndarray:
-    k = model.scores_per_row
-    kept = {"labels": 40 + 24 * k, "scores": 16 * k, "probabilities": 64 * k}[output]  # bytes a row: parts, then all, then words
-    if _is_array(model, data):
-        if ignore_extra_features and not isinstance(data, list) and data.shape[1] > model.n_features:
+def _predicted(model: Model, data: Any, answer: str, how: dict[str, Any], proof: dict[str, Any]) -> Any:
+    k, ceiling = model.scores_per_row, how["ceiling"]
+    # bytes a row: parts, then all, then words
+    kept = {"labels": 40 + 24 * k, "scores": 16 * k, "probabilities": 64 * k, "certified": 96}[answer]
+    if _is_array(model, data) and answer != "certified":
+        if how["ignore_extra_features"] and not isinstance(data, list) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
         if ceiling is not None:
             entries, rows = (math.prod(data.shape), data.shape[0]) if hasattr(data, "shape") else (len(data), len(data))
             entries = getattr(data, "nnz", entries)
             ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
-        return _answered(model, model.decision_function(data), output)
-    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling, kept=(kept, kept))
-    if output != "labels":
-        return _answered(model, np.concatenate([scores for _, scores in chunks] or [np.empty(0)]), output)
-    found = [model.labels_of_chunk(chunk, scores) for chunk, scores in chunks]
-    return np.asarray(model.in_label_words(np.concatenate(found or [np.empty(0)])))
+        return _answered(model, model.decision_function(data), answer).view(Answers)
+    certified, columns = answer == "certified", ANSWERS[answer]
+    rows = as_rows(model, data, how["ignore_extra_features"]) if certified else data
+    parts = zip(*answered(model, rows, columns, **proof, **how, kept=(kept, kept)), strict=True)
+    first, *others = [np.concatenate(each) for each in parts] or [np.empty(0)] * len(columns)
+    first = np.asarray(model.in_label_words(first)) if columns[0] == "label" else first
+    if not certified:
+        return first.view(Answers)
+    from streamcut.certified import CertifiedAnswers
+
+    return CertifiedAnswers(first, *others)
+
+
+def answered(
+    model: Model, data: Any, columns: Sequence[str], *, trained_on: Any = None, memory: str = "auto", **how: Any
+) -> Iterator[tuple[np.ndarray, ...]]:
+    """These `columns`, some rows at a time: label (n,), a number; score, probability (n,) or (n, classes); proved, low, high.
+
+    trained_on, memory   for what is proved, as `predict` takes them; how: arguments of `scored_chunks`
+    """
+    certifier: Any = None
+    if "proved" in columns:
+        from streamcut.certified import Certifier  # which others need not load
+
+        certifier = Certifier(model, trained_on, memory)
+    for chunk, scores in scored_chunks(model, data, **how):
+        parts = [model.labels_of_chunk(chunk, scores)] if "label" in columns else []
+        if certifier is not None:
+            parts += certifier.answers(chunk, scores)
+        elif "score" in columns:
+            parts.append(scores)
+        elif "probability" in columns:
+            parts.append(np.asarray(model.probabilities_of(scores)))
+        yield tuple(parts)
 
 
 def scored_chunks(

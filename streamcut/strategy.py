@@ -35,7 +35,7 @@ _ALWAYS = 1 << 20  # bytes always available: memory is not checked
 
 _JOBS = {  # by problem for linear solvers, else by kind or family
     "binary": ("streamcut.jobs.binary", "BinaryJob"),
-    "regression": ("streamcut.jobs.binary", "RegressionJob"),
+    "regression": ("streamcut.jobs.binary", "BinaryJob"),
     "labelling": ("streamcut.jobs.global_risk", "MultivariateJob"),
     "ranking": ("streamcut.jobs.global_risk", "RankingJob"),
     "one-class": ("streamcut.jobs.one_class", "OneClassJob"),

@@ -50,7 +50,7 @@ from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
-from streamcut.jobs.features import with_features
+from streamcut.jobs.kernel_data import with_features
 from streamcut.kernels.feature_map import FeatureMap
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.mapped import MappedDataset

@@ -20,11 +20,10 @@ from streamcut.data.datasets import measurable, stored, with_origin
 from streamcut.data.inputs import opened
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
-from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, beside, plan_memory
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.execution.scaled import ScaledDataset, scaled
+from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring, scaled
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
@@ -34,12 +33,10 @@ from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_pea
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.recipe.comparison import require_same
-from streamcut.jobs.all_features import with_all_features
+from streamcut.io.recipe.recipe import require_same
 from streamcut.jobs.job import Job
 from streamcut.jobs.linear import threads_wanted
-from streamcut.jobs.smaller import lowerable, smallest_change
-from streamcut.jobs.weights import check_weights
+from streamcut.jobs.running import check_weights, lowerable, smallest_change, with_all_features
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
@@ -127,9 +124,9 @@ class Session:
         self._compare_recipes()
         self.readings = (feed := Feed(self.dataset)).readings  # of all trainings of this session
         if options.maps:
-            from streamcut.jobs import features  # loads kernels, which other trainings do not need
+            from streamcut.jobs import kernel_data  # loads kernels, which other trainings do not need
 
-            self.dataset = features.with_features(feed, options)
+            self.dataset = kernel_data.with_features(feed, options)
         self.dataset = scaled(self.dataset, options.scale)
         if _with_fewer_features(options, self.dataset):
             self.dataset = occurring(self.dataset)
@@ -224,9 +221,9 @@ class Session:
             linear: Any = model  # only linear problems are scaled
             model = replace(linear, weights=np.ascontiguousarray((linear.weights.T / data.divisors).T))
         if self.options.maps:
-            from streamcut.jobs import features
+            from streamcut.jobs import kernel_data
 
-            model = features.mapped(model, data)
+            model = kernel_data.mapped(model, data)
         return replace(model, recipe=self.dataset.recipe)
 
     def _compare_recipes(self) -> None:
@@ -310,9 +307,9 @@ class Session:
         if isinstance(data, ScaledDataset):
             more += data.memory(job.workers)
         if chosen.maps:
-            from streamcut.jobs import features
+            from streamcut.jobs import kernel_data
 
-            more += features.memory(self.dataset, job.workers)
+            more += kernel_data.map_bytes(self.dataset, job.workers)
         coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
         return replace(needs, more=(*needs.more, *more, *coming))
 

@@ -192,8 +192,7 @@ def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
     """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; equal times stay together."""
     from streamcut.data.row_columns import times_of_rows
 
-    times = times_of_rows(files, column)
-    known = np.sort(times[~np.isnan(times)])
+    times, known = times_of_rows(files, column)
     begins = np.unique(known[[len(known) * part // (folds + 1) for part in range(1, folds + 1)]])
     begins = begins[begins > known[0]]
     if len(begins) < folds:

@@ -22,7 +22,7 @@ from streamcut.certifying.objective import Objective, global_objective, objectiv
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import as_trained
+from streamcut.execution.views import as_trained
 from streamcut.foundation.rounding import UNSEEN
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
 from streamcut.measures.trained_loss import TrainedLoss

@@ -23,7 +23,7 @@ from streamcut.compiled import second_order
 from streamcut.data.datasets import labelled
 from streamcut.errors import UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import as_trained
+from streamcut.execution.views import as_trained
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset
 from streamcut.losses.pointwise import PointwiseRisk

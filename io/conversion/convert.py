@@ -1,4 +1,12 @@
-"""`convert`: rows of any source into a store: checked, in the requested order, in bounded memory, resumable."""
+"""`convert`: rows of any source into stores: checked, in the requested order, in bounded memory, resumable.
+
+    rows as they come:   source → split → one writer for each output
+    shuffled, grouped:   source → split → one external sort for each output; then, one at a time: sorted rows → writer
+
+When resumed, complete outputs stay. Rows in input order are read from the block that the writers name; rows with a qid from
+the beginning, since only that shows whether a qid recurs. Sorted rows are read and sorted again (runs on disk are not trusted
+after a crash), and stored rows are skipped. In every case the result has the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +14,52 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from streamcut.errors import BadInputError, MemoryBudgetError
+import numpy as np
+
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.shown import Shown, warn
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.plan import ConvertPlan
-from streamcut.io.conversion.prepared import prepared
-from streamcut.io.conversion.progress import Progress, Reporter
-from streamcut.io.conversion.work import Target, Work
-from streamcut.io.manifest import Statistics
+from streamcut.io.conversion.prepared import ConvertPlan, Prepared, prepared
+from streamcut.io.conversion.shuffle import ExternalSort, random_keys
+from streamcut.io.formats.finding import ChangedInputError
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
+from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.rows import take_rows
 from streamcut.io.sources.lazy import framed
 from streamcut.io.sources.source import describe
-from streamcut.io.unchanged import ChangedInputError
+from streamcut.io.stores.files import discard, files_of, has_rows, is_store, settle
+from streamcut.io.stores.spec import SCRATCH
+from streamcut.io.stores.writer import StoreWriter
 
 log = logging.getLogger(__name__)
 
+_SPLIT_STREAM = 1  # of random_keys: a split is independent of a shuffle with the same seed
 _USUAL = {"files", "rows", "lines"}  # counters of nothing unusual
+_EVERY = 0.2  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: of the phase done, None if unknown.
+
+    bytes_read: of input files so far, None when they come through a pipe; seconds: since the start.
+    """
+
+    phase: str
+    rows: int
+    share: float | None
+    bytes_read: int | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,7 +102,18 @@ def convert(
     **options,
 ) -> ConvertReport:
     """See streamcut.api."""
-    report, learned = _converted(framed(inputs), output, options, progress, on_recipe, on_told)
+    work = Work(prepared(framed(inputs), output, options), progress)
+    for sentence in work.source.told if on_told is not None else ():
+        on_told(sentence)  # type: ignore[misc]
+    if on_recipe is not None and (recipe := work.source.recipe()) is not None:
+        on_recipe(recipe)
+    report, learned = work.run(), work.learned
+    sizes = [size for _, size, _ in work.source.identity["inputs"]]
+    del work  # what was needed on the way, such as a dictionary, is free again
+    for path, found in report.outputs.items():
+        log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
+        if len(sizes) > 1 and set(found.labels or ()) == {-1.0, 0.0, 1.0} and on_told is not None:
+            on_told("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
     if on_told is not None and learned:
         from streamcut.io.tables.remarks import remarks
 
@@ -79,58 +122,228 @@ def convert(
     return report
 
 
-def _converted(
-    inputs: Any,
-    output: str | os.PathLike,
-    options: dict[str, Any],
-    progress: Callable[[Progress], None] | None,
-    on_recipe: Callable[[Recipe], None] | None,
-    on_told: Callable[[str], None] | None,
-) -> tuple[ConvertReport, bool]:
-    """(report, whether the recipe of a table was learned); what was needed on the way, such as a dictionary, is free again."""
-    began = time.monotonic()
-    given = prepared(inputs, output, options)
-    settings, outputs, plan, source = given.settings, given.outputs, given.plan, given.source
-    described = [*source.identity["inputs"], *(describe(path) for path in given.side_files)]
-    record = {**_lasting_options(settings, plan, given.kind), "inputs": [list(found) for found in described]}
-    if on_told is not None:
-        for sentence in given.source.told:
-            on_told(sentence)
-    if on_recipe is not None and (recipe := source.recipe()) is not None:
-        on_recipe(recipe)
-    n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(source, "n_features", settings.n_features)
-    with ExitStack() as stack:
-        targets = []
-        for path in outputs:
-            targets.append(Target(path, record, plan, n_features, settings))
-            stack.callback(targets[-1].close)
-        work = Work(given, targets, record, Reporter(progress, source, began))
-        try:
-            work.run()
-        except (BadInputError, MemoryBudgetError) as error:
-            useless = isinstance(error, ChangedInputError)  # a mixture of old and new rows
-            for target in targets:
-                target.abandon(rows_too=useless)
-            raise
-    sizes, recipe = [size for _, size, _ in source.identity["inputs"]], source.recipe()
-    report = ConvertReport(
-        outputs={target.path: target.statistics for target in targets if target.statistics is not None},
-        counters={name: count for name, count in targets[0].counters.items() if count and name not in _USUAL},
-        rows=work.read,
-        resumed_rows=sum(target.stored for target in targets),
-        bytes_in=None if None in sizes else sum(sizes),
-        bytes_out=sum(target.stored_bytes() for target in targets),
-        seconds=time.monotonic() - began,
-        plan=plan,
-        rejects=work.refused or targets[0].refused,
-        complete_before=[target.path for target in targets if target.complete],
-        label_words=() if recipe is None else tuple(sorted(recipe.labels.names.items())),
-    )
-    for path, found in report.outputs.items():
-        log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
-        if len(sizes) > 1 and set(found.labels or ()) == {-1.0, 0.0, 1.0} and on_told is not None:
-            on_told("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
-    return report, recipe is not None and recipe.table is not None and settings.recipe is None
+class Target:
+    """The store `path`. `record` (JSON types) must be equal in a resumed run and the first.
+
+    resumed_at  position of the first block whose rows are not all stored; None: it begins anew, or is complete
+    stored      rows that an earlier run stored; `manifest`: once it is complete
+    """
+
+    def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
+        self.path, self.record = path, record
+        self.manifest = _existing(path, record, settings.force) if settings.resume and is_store(path) else None
+        self.complete_before = self.manifest is not None
+        self.resumed_at: dict | None = None
+        self.seen = 0  # rows of this output seen so far, stored before or now
+        self._stack = ExitStack()
+        self._writer: StoreWriter | None = None
+        if self.manifest is not None:
+            self.stored = self.manifest.statistics.n_rows
+            settle(path)
+            return
+        writer = StoreWriter(
+            path,
+            backend=settings.backend,
+            shard_nnz=plan.shard_nnz,
+            n_features=n_features,
+            options=record,
+            resume=settings.resume,
+            force=settings.force,
+            features=plan.features,
+            threads=plan.threads,
+        )
+        self._writer = self._stack.enter_context(writer)
+        self.resumed_at, self.stored = writer.position, writer.n_rows
+
+    def close(self) -> None:
+        """Release the writer and its memory; what was not finished stays."""
+        self._stack.close()
+        self._writer = None
+
+    def abandon(self, rows_too: bool) -> None:
+        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then)."""
+        if self.manifest is None and (rows_too or not has_rows(self.path)):
+            self.close()  # no writer uses it any more
+            discard(self.path)
+
+    def give(self, chunk: Chunk, position: dict) -> None:
+        """Write the rows of `chunk` that are not stored yet; `position` is where their block began."""
+        known = min(max(0, self.stored - self.seen), chunk.n_rows)
+        self.seen += chunk.n_rows
+        if known < chunk.n_rows:
+            assert self._writer is not None, "finished or closed"
+            self._writer.append(chunk.rows(known, chunk.n_rows), position)
+
+    def finish(self, counters: dict[str, int], recipe: Recipe | None, refused: list[str]) -> None:
+        """Give the store its name, with its source, its counters, the first refused lines and its recipe."""
+        if self.manifest is not None:
+            return
+        if self.seen == 0:
+            raise BadInputError(f"{self.path}: this output gets no rows; change --split or --seed")
+        assert self._writer is not None, "closed before it was finished"
+        source = {"made_from": _lasting(self.record), "counters": counters} | ({"refused": refused} if refused else {})
+        self.manifest = self._writer.finish(source, recipe)
+        self.close()
+
+
+class Work:
+    """One run from the source to the outputs. `read`: rows so far."""
+
+    def __init__(self, given: Prepared, listener: Callable[[Progress], None] | None) -> None:
+        self.source, self.settings, self.states, self.plan = given.source, given.settings, given.states, given.plan
+        self._listener, self._began = listener, time.monotonic()
+        self._heard = self._began
+        described = [*self.source.identity["inputs"], *(describe(path) for path in given.side_files)]
+        self._record = {**_lasting_options(self.settings, self.plan, given.kind), "inputs": list(map(list, described))}
+        self._outputs, self.targets = given.outputs, list[Target]()
+        self.read = 0
+
+    @property
+    def learned(self) -> bool:
+        """Whether the recipe of a table was learned."""
+        recipe = self.source.recipe()
+        return recipe is not None and recipe.table is not None and self.settings.recipe is None
+
+    def run(self) -> ConvertReport:
+        """Do all remaining work."""
+        settings = self.settings
+        n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(self.source, "n_features", settings.n_features)
+        with ExitStack() as stack:
+            for path in self._outputs:
+                self.targets.append(Target(path, self._record, self.plan, n_features, settings))
+                stack.callback(self.targets[-1].close)
+            try:
+                if not all(target.manifest is not None for target in self.targets):
+                    self._sorted() if settings.sorting else self._as_they_come()
+            except (BadInputError, MemoryBudgetError) as error:
+                for target in self.targets:  # of files that changed, stores are a mixture of old and new rows
+                    target.abandon(rows_too=isinstance(error, ChangedInputError))
+                raise
+        return self._report()
+
+    def _report(self) -> ConvertReport:
+        made = {target.path: target.manifest for target in self.targets if target.manifest is not None}
+        first, recipe = made[self._outputs[0]].source, self.source.recipe()
+        sizes = [size for _, size, _ in self.source.identity["inputs"]]
+        return ConvertReport(
+            outputs={path: manifest.statistics for path, manifest in made.items()},
+            counters={name: count for name, count in first.get("counters", {}).items() if count and name not in _USUAL},
+            rows=self.read,
+            resumed_rows=sum(target.stored for target in self.targets),
+            bytes_in=None if None in sizes else sum(sizes),
+            bytes_out=sum(sum(files_of(path).names().values()) for path in made),
+            seconds=time.monotonic() - self._began,
+            plan=self.plan,
+            rejects=self._refused() or first.get("refused", []),
+            complete_before=[target.path for target in self.targets if target.complete_before],
+            label_words=() if recipe is None else tuple(sorted(recipe.labels.names.items())),
+        )
+
+    def _refused(self) -> list[str]:
+        """The first lines that the source left out, with the reasons."""
+        return list(getattr(self.source, "rejects", ()))
+
+    def _as_they_come(self) -> None:
+        start = self._start()
+        if start is not None:
+            for target, seen in zip(self.targets, start["seen"], strict=True):
+                target.seen = seen
+        for chunk, place in self._blocks(start):
+            position = {
+                "source": place,
+                "read": chunk.first_row,
+                "seen": [target.seen for target in self.targets],
+                "has_qid": chunk.qid is not None,
+            }
+            for target, which in zip(self.targets, self._split(chunk), strict=True):
+                target.give(chunk if which is None else take_rows(chunk, which), position)
+        for target in self.targets:
+            self._finish(target)
+
+    def _start(self) -> dict | None:
+        """The earliest position from which an output lacks rows; None: the beginning."""
+        unfinished = [target for target in self.targets if target.manifest is None]
+        positions = [target.resumed_at for target in unfinished if target.resumed_at is not None]
+        again = getattr(self.source, "rereads", False)  # it numbers keys in order of appearance
+        if again or len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
+            return None
+        return min(positions, key=lambda position: position["read"])
+
+    def _sorted(self) -> None:
+        first = 1.0 if self.settings.split is None else min(max(self.settings.split, 0.25), 0.75)
+        with ExitStack() as stack:
+            sorts = {}
+            for target, share in zip(self.targets, (first, 1 - first), strict=False):
+                if target.manifest is None:
+                    place = _scratch(target.path, self.settings)
+                    sorts[target.path] = stack.enter_context(ExternalSort(place, int(share * self.plan.sort_bytes)))
+            for chunk, _ in self._blocks(None):
+                keys = self._keys(chunk)
+                for target, which in zip(self.targets, self._split(chunk), strict=True):
+                    if target.path in sorts:
+                        rows = (chunk, keys) if which is None else (take_rows(chunk, which), keys[which])
+                        sorts[target.path].add(*rows)
+            for target in self.targets:
+                if (sort := sorts.get(target.path)) is None:
+                    continue
+                for chunk in sort.sorted():
+                    target.give(chunk, {})
+                    self._tell("writing", target.seen, lambda: (target.seen / max(1, sort.rows), None))  # noqa: B023
+                sort.close()
+                self._finish(target)
+
+    def _finish(self, target: Target) -> None:
+        """Give a store its name, with the source's recipe, and the feature names given by the options."""
+        recipe, names = self.source.recipe(), self.settings.feature_names
+        recipe = recipe if names is None else replace(recipe or Recipe(), names=names)
+        target.finish(dict(self.source.counters), recipe, self._refused())
+
+    def _split(self, chunk: Chunk) -> list[np.ndarray | None]:
+        """Which rows of `chunk` go to each output, None: all. The first gets a row with probability `split`, by seed and row
+        number (or qid) alone."""
+        if self.settings.split is None:
+            return [None]
+        first = random_keys(self.settings.split_seed, _numbers(chunk), _SPLIT_STREAM) < np.uint64(self.settings.split * 2.0**64)
+        return [np.flatnonzero(first), np.flatnonzero(~first)]
+
+    def _keys(self, chunk: Chunk) -> np.ndarray:
+        """The sort keys of the rows: a random number per row or per group, or the qid itself."""
+        if self.settings.group_by_qid and chunk.qid is None:
+            raise BadInputError("--group-by-qid: the rows have no qid")
+        if self.settings.shuffle is None and chunk.qid is not None:
+            return chunk.qid.astype(np.uint64)
+        return random_keys(self.settings.shuffle or 0, _numbers(chunk))
+
+    def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
+        """Blocks of the source from `start` on.
+
+        Raises ChangedInputError before anything made of the changed files gets a final name.
+        """
+        for chunk, place in self.states.watch(self.source.blocks(None if start is None else start["source"])):
+            yield chunk, place
+            self.read += chunk.n_rows
+            self._tell("reading", self.read, lambda: self._share(place))  # noqa: B023
+        if self.read == 0:
+            raise BadInputError("no rows in the input")
+
+    def _share(self, place: dict) -> tuple[float | None, int | None]:
+        """(share of the input read, bytes of it), as far as they are known at a position of the source."""
+        rows = getattr(self.source, "total_rows", None)
+        sizes = [size for _, size, _ in self.source.identity["inputs"]]
+        if rows is not None:
+            share = self.read / max(1, rows)
+            return share, None if None in sizes else int(share * sum(sizes))
+        if None in sizes:
+            return None, None
+        done = sum(sizes[: place["file"]]) + place["taken"]
+        return (done / max(1, sum(sizes)), done) if done <= sum(sizes) else (None, None)
+
+    def _tell(self, phase: str, rows: int, share: Callable[[], tuple[float | None, int | None]]) -> None:
+        """Call the listener, if there is one, at most every _EVERY seconds."""
+        now = time.monotonic()
+        if self._listener is not None and now - self._heard >= _EVERY:
+            self._heard = now
+            self._listener(Progress(phase, rows, *share(), now - self._began))
 
 
 def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
@@ -144,3 +357,43 @@ def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> 
     if settings.recipe is not None:
         kept["recipe"] = hashlib.sha256(settings.recipe.to_json()).hexdigest()
     return {**kept, "format": kind, "shard_nnz": plan.shard_nnz, "features": plan.features}
+
+
+def _lasting(record: dict) -> dict:
+    """`record` without what differs between equal conversions of equal data: modification times and memory."""
+    kept = {name: value for name, value in record.items() if name != "features"}
+    return {**kept, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
+
+
+def _existing(path: str, record: dict, force: bool) -> Manifest | None:
+    """The manifest of the store at `path` if a resumed conversion would make the same; None: it is to be replaced.
+
+    Raises UsageError when it is a different store, unless `force`.
+    """
+    try:
+        manifest = open_dataset(path).manifest
+    except StreamcutError:
+        if force:
+            return None
+        raise
+    if manifest.source.get("made_from") == _lasting(record):
+        return manifest
+    if force:
+        return None
+    raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")
+
+
+def _numbers(chunk: Chunk) -> np.ndarray:
+    """What draws for a row depend on: its number, or its qid."""
+    return chunk.first_row + np.arange(chunk.n_rows) if chunk.qid is None else chunk.qid
+
+
+def _scratch(output: str, settings: ConvertOptions) -> Path:
+    """The folder of runs: inside OUTPUT, whose lock we hold, or in --scratch (for URLs TMPDIR) under a unique name."""
+    if settings.scratch is None and not is_url(output):
+        return Path(output, SCRATCH)
+    folder = scratch_folder(settings.scratch)
+    if not folder.is_dir():
+        raise NotFoundError(f"--scratch: {folder} is not a directory")
+    digest = hashlib.sha256((output if is_url(output) else os.path.realpath(output)).encode()).hexdigest()[:12]
+    return folder / f"{Path(output).name}.{digest}.scratch"

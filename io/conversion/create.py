@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.plan import make_plan
+from streamcut.io.conversion.prepared import make_plan
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
@@ -21,7 +21,7 @@ from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.source import GroupCheck
-from streamcut.io.stores.journal import begun, discard, expect_free, has_rows
+from streamcut.io.stores.files import discard, expect_free, has_rows, unfinished
 from streamcut.io.stores.writer import StoreWriter
 
 
@@ -110,7 +110,7 @@ class NewStore:
     def __enter__(self) -> Self:
         expect_free(self.path, self._options.force)
         self._inside = True
-        if self._options.resume and (earlier := begun(self.path)):
+        if self._options.resume and (earlier := unfinished(self.path)):
             self._open(earlier.get("n_features"), earlier)
         return self
 
@@ -132,8 +132,7 @@ class NewStore:
         matrix, names = matrix_of(X), column_names(X)
         n, d = matrix.shape
         self._expect_columns(d, names)
-        columns = {"y": y, "qid": qid, "weight": weight}
-        for name, given in columns.items():
+        for name, given in {"y": y, "qid": qid, "weight": weight}.items():
             if given is not None and len(given) != n:
                 raise BadInputError(f"{name} has {len(given)} values for {n} rows of X")
         if self._labelled not in (None, y is not None):
@@ -142,7 +141,7 @@ class NewStore:
         if n == 0:
             return
         writer = self._writer or self._open(d, {})
-        if qid is not None and writer.resume_from is not None:
+        if qid is not None and writer.position is not None:
             raise UsageError(f"{self.path}: rows with a qid cannot be resumed; begin anew without resume")
         numbers = np.zeros(n) if y is None else labels_of(y, self._labels, self.n_rows)
         rules = RowRules(self._options.dtype, self._options.duplicates, self._options.keep_zeros, self._n_features)
@@ -161,7 +160,7 @@ class NewStore:
             place = f"row {self.n_rows + row} (0-based)"
             raise BadInputError(f"{place}: qid {chunk.qid[row]} comes back after other rows; rows of a qid stand together")
         state = {"words": list(self._labels.rule.words), "counters": dict(self.counters), "labelled": self._labelled}
-        self._writer.append(chunk, {"row": self.n_rows}, state)
+        self._writer.append(chunk, state)
         self.n_rows += chunk.n_rows
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
@@ -190,8 +189,6 @@ class NewStore:
             resident_bytes(),
             threads=options.threads,
             shard_nnz=options.shard_nnz or earlier.get("shard_nnz"),
-            sorting=False,
-            writers=1,
             remote=is_url(self.path),
             n_features=n_features,
             features=earlier.get("features"),
@@ -210,8 +207,8 @@ class NewStore:
             threads=plan.threads,
         )
         self._writer, self._n_features = writer.__enter__(), n_features
-        if writer.resume_from is not None:
-            self._go_on(writer.resume_from)
+        if writer.position is not None:
+            self._go_on(writer)
         return writer
 
     def _expect_columns(self, d: int, names: tuple[str, ...] | None) -> None:
@@ -227,10 +224,11 @@ class NewStore:
             raise BadInputError(f"column {other} (0-based) of X is {names[other]!r}, and was {self._names[other]!r}")
         self._met_columns = True
 
-    def _go_on(self, begun: dict) -> None:
+    def _go_on(self, writer: StoreWriter) -> None:
         """Restore what the blocks before the crash determined."""
-        state = begun["state"]
-        self.n_rows = begun["position"]["row"] + begun["skip"]
+        state = writer.position or {}
+        self.n_rows = writer.n_rows
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
         if not self._rule.words:
             self._labels = Labels(dict(state["words"]), learn=True)
+        self._labels.numbers = not state["words"] if self._labelled and not self._rule.words else None

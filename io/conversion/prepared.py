@@ -1,27 +1,118 @@
-"""The opened and checked inputs of a conversion, with their memory plan: everything before the first row."""
+"""A conversion before its first row: the opened and checked inputs, the sizes that fit its memory, and a preview of its rows."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from typing import Any
 
-from streamcut.errors import NotFoundError, UsageError
+import numpy as np
+
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.shown import expect_known
 from streamcut.foundation.systems import give_back, resident_bytes
+from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.conversion.options import ConvertOptions, spelled
-from streamcut.io.conversion.plan import ConvertPlan, make_plan
-from streamcut.io.formats.finding import find_files, with_lists
+from streamcut.io.features import BYTES
+from streamcut.io.formats.finding import FileStates, find_files, with_lists
 from streamcut.io.formats.registry import FORMATS, FRAME, STORE
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import expect_bucket, is_url
-from streamcut.io.sources.source import Sizes, Source
-from streamcut.io.stores.journal import begun, expect_free, is_store
-from streamcut.io.unchanged import FileStates
+from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.sources.source import SLACK, Sizes, Source
+from streamcut.io.stores.files import expect_free, is_store, unfinished
+from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
+from streamcut.io.stores.writer import writer_bytes
+
+_LIMIT = 10**9  # where there is none, unless more is needed
+_VARIES = 8 << 20  # between runs of a command
+_SORT_LEAST = 32 << 20
+_KEYS_LEAST = 8 << 20  # a dictionary of categories and words; it also gets most of the rest
+_READING = 42  # bytes of memory per byte of a block of text: for the shortest lines ("1\n") arrays of the parser, and rows
+_BLOCKS = (512 << 10, 128 << 10)
+_SHARD_LEAST = 1 << 18
+_FEATURES_LEAST = 1 << 15  # statistics of this many features always fit into SLACK
+_WITHOUT_FEATURES, _FOR_FEATURES = 400 * 10**6, 0.23  # statistics of more features get this share of the memory above this
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertPlan:
+    """Sizes that fit below `limit` bytes.
+
+    block_bytes  of text in one piece
+    sort_bytes   for shuffling and grouping
+    key_bytes    for a dictionary that is learned
+    row_bytes    for a row that is larger than a block
+    features     statistics of single features are kept up to this number
+    """
+
+    limit: int
+    threads: int
+    block_bytes: int
+    shard_nnz: int
+    sort_bytes: int
+    key_bytes: int
+    row_bytes: int
+    features: int
+
+
+def make_plan(
+    limit: int | None,
+    base: int,
+    *,
+    threads: int,
+    shard_nnz: int | None,
+    sorting: bool = False,
+    learning: bool = False,
+    writers: int = 1,
+    held: int = 0,
+    remote: bool = False,
+    n_features: int | None = None,
+    features: int | None = None,
+) -> ConvertPlan:
+    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
+
+    base: resident bytes before the work; held: what the source holds in addition to blocks; remote: shards go to a URL.
+    The size of shards changes the result. If `shard_nnz` is not given, it follows from `limit`, not from the current resident
+    memory, unless nothing would fit. n_features: None while unknown; features: of a conversion to be resumed.
+    Raises MemoryBudgetError with both numbers.
+    """
+    known = _LIMIT if limit is None else limit
+    kept = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
+    kept = kept if features is None else features
+    counted = kept if n_features is None else n_features if n_features <= kept else 0
+    tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES * (features is None)  # none while a store is resumed
+    shards = [shard_nnz]
+    if shard_nnz is None:
+        sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // _SHARD_LEAST).bit_length())]
+        shards = [size for size in sizes if writer_bytes(size, 1, remote) <= known // 4 or size == _SHARD_LEAST]
+    choices = []
+    for shard, count, block in product(shards, dict.fromkeys((threads, 1)), _BLOCKS):
+        reading, writing = held + _READING * block * (count + 2 if count > 1 else 1), writer_bytes(shard, count, remote)
+        # Sorted rows are written after all are read, one output at a time; otherwise reading and writing overlap.
+        work = max(reading, writing) + _SORT_LEAST if sorting else reading + writers * writing
+        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block))
+    least = min(choices)[0] + _VARIES
+    limit = max(_LIMIT, least) if limit is None else limit
+    reserve = max(0, limit - base) // 8  # smaller blocks are better than no memory for long rows
+    fitting = [choice for room in (limit - reserve, limit) for choice in choices if choice[0] <= room]
+    if not fitting:
+        raise MemoryBudgetError(
+            f"--memory: {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
+            f"of which the process itself takes {format_bytes(base)}; raise --memory"
+        )
+    needed, shard, count, block = fitting[0]
+    left = limit - needed
+    sort_bytes = _SORT_LEAST + left // 2 if sorting else 0
+    left -= left // 2 if sorting else 0
+    key_bytes, row_bytes = (_KEYS_LEAST + left * 3 // 4, left // 4) if learning else (0, left)
+    return ConvertPlan(limit, count, block, shard, sort_bytes, key_bytes, row_bytes, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +201,7 @@ def _begun_with(outputs: list[str], settings: ConvertOptions) -> dict:
     if not settings.resume:
         return {}
     for path in outputs:
-        if options := begun(path):
+        if options := unfinished(path):
             return options
         if is_store(path):
             return open_dataset(path).manifest.source.get("made_from", {})
@@ -156,3 +247,51 @@ def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
         first, second = (f"{_real(name).rstrip('/')}/" for name in (output, path))
         if first.startswith(second) or second.startswith(first):
             raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewRow:
+    """One row: its label (a word if labels are words; None: unlabelled), and {name or number of a feature: value}."""
+
+    label: str | float | None
+    features: dict[str | int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The recipe as far as the rows read determine it, those rows, and a sentence for each guess worth knowing."""
+
+    recipe: Recipe
+    rows: tuple[PreviewRow, ...]
+    told: tuple[str, ...] = ()
+
+
+def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any) -> Preview:
+    """What `convert` with the same arguments would make of the first rows; nothing is written.
+
+    Features are numbered from 0 if they have no names. Raises what `convert` raises.
+    """
+    given = prepared(inputs, output, {**options, "on_error": "raise", "max_errors": None})
+    chunks: list[Chunk] = []
+    with closing(given.source.blocks()) as blocks:  # type: ignore[type-var]
+        for chunk, _ in blocks:
+            chunks.append(copied(chunk))
+            if sum(part.n_rows for part in chunks) >= rows:
+                break
+    if not chunks:
+        raise BadInputError("no rows in the input")
+    whole = concatenate(chunks)
+    recipe = given.source.recipe() or Recipe()
+    if given.settings.feature_names is not None:
+        recipe = replace(recipe, names=given.settings.feature_names)
+    return Preview(recipe, tuple(_row(whole, row, recipe) for row in range(min(rows, whole.n_rows))), tuple(given.source.told))
+
+
+def _row(chunk: Chunk, row: int, recipe: Recipe) -> PreviewRow:
+    cut = slice(int(chunk.indptr[row]), int(chunk.indptr[row + 1]))
+    values = np.ones(cut.stop - cut.start) if chunk.data is None else chunk.data[cut]
+    names = recipe.names or ()
+    found = zip(chunk.indices[cut].tolist(), values.tolist(), strict=True)
+    features: dict[str | int, float] = {names[j] if j < len(names) else j: value for j, value in found}
+    label = float(chunk.y[row])
+    return PreviewRow(None if recipe.labels.none else recipe.labels.names.get(label, label), features)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import glob
 import os
+import stat
+import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.io.formats.registry import ANNDATA, DOCUMENTS, FORMATS, LISTS, MTX, NPZ, PARQUET, STORE, SVMLIGHT, Format
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import expect_once, find_inputs, inputs_of, matches, remote_files
+from streamcut.io.text.inputs import STDIN, expect_once, find_inputs, inputs_of, matches, remote_files
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"
@@ -25,6 +29,7 @@ _FOREIGN = {  # by the name of a file: what it is, and what to do
     (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst", ".7z", ".rar"): "an archive; unpack it, and give its files",
 }
 _ANY = "*/"  # before a name inside any one of the groups
+T = TypeVar("T")
 
 
 def claim(path: str) -> Format | None:
@@ -235,3 +240,44 @@ def _files_of(name: str) -> list[str]:
                 f"{path}: folders such as {held} hold a column in their names, which is not read; write it into the files"
             )
     return [path for path in found if not os.path.basename(path).startswith("_")]
+
+
+class ChangedInputError(BadInputError):
+    """An input has changed since reading began: nothing made of it can be used."""
+
+
+class FileStates:
+    """The sizes and modification times of the files `paths`, and of all files below directories among them.
+
+    Pipes, devices and URLs are left out: they are read once and cannot be compared.
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike]) -> None:
+        self._paths = [os.fspath(path) for path in paths]
+        self._before = self._now()
+
+    def _now(self) -> dict[str, tuple[int, int]]:
+        found = {}
+        for path in self._paths:
+            for name in [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] or [path]:
+                with suppress(OSError, ValueError, AttributeError):  # it does not exist; standard input is closed, or no file
+                    state = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(name)
+                    if stat.S_ISREG(state.st_mode):
+                        found[name] = (state.st_size, state.st_mtime_ns)
+        return found
+
+    def watch(self, blocks: Iterator[T]) -> Iterator[T]:
+        """`blocks`, which are read from these files. At their end, and before the error that ends them early (a file cut short
+        looks like a malformed one), raises ChangedInputError, naming the file, unless all files are as they were."""
+        try:
+            yield from blocks
+        except Exception:
+            self._expect()
+            raise
+        self._expect()
+
+    def _expect(self) -> None:
+        now = self._now()
+        for name in sorted({*self._before, *now}):
+            if self._before.get(name) != now.get(name):
+                raise ChangedInputError(f"{name}: changed while it was read; convert it again once nothing writes to it")

@@ -106,8 +106,7 @@ class Format:
 
     def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """The rows of a path or a frame for a model of this recipe. Raises BadInputError and UsageError."""
-        from streamcut.io.formats.finding import find_files
-        from streamcut.io.unchanged import FileStates
+        from streamcut.io.formats.finding import FileStates, find_files
 
         found = find_files([data], self.name)[1] if isinstance(data, str) else [data]
         source = _loaded(self.source).scoring(self, found, recipe, raw)

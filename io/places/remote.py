@@ -323,11 +323,25 @@ def objects_below(url: str) -> dict[str, int]:
 
 
 async def put(url: str, content: Any) -> None:
-    """Put `content` (bytes, or an open file) there, replacing any object. Failpoint: remote.put, before each object."""
+    """Put `content` (bytes, or an open file) there, replacing any object; again if less of it arrives, whatever the server says.
+
+    Failpoint: remote.put, before each object.
+    """
+    import asyncio
+
     import obstore
 
     failpoint("remote.put")
-    await obstore.put_async(*located(url), content)
+    store, path = located(url)
+    size = len(content) if isinstance(content, bytes) else os.fstat(content.fileno()).st_size
+    for attempt in range(most := _retries() + 1):
+        await obstore.put_async(store, path, content)
+        if (await obstore.head_async(store, path))["size"] == size:
+            return
+        if not isinstance(content, bytes):
+            content.seek(0)
+        await asyncio.sleep(_PAUSE * 2**attempt)
+    raise OSError(f"less arrived than was sent, in each of {most} attempts")
 
 
 def write_object(url: str, content: Any) -> None:

@@ -1,20 +1,26 @@
-"""Python arrays (SciPy sparse of any format, NumPy, data frames) as runs of rows, and as a data set."""
+"""Arrays (SciPy sparse of any format, NumPy, data frames, CSC on disk) as runs of rows, and those of Python as a data set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import check_csr
+from streamcut.foundation.files import disk_full
+from streamcut.io.indices import expect_indices
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.labels import Labels, labels_of
 from streamcut.io.sources.source import AT_ONCE
 from streamcut.io.stores.spec import SHARD_NNZ
+
+_BUCKET = 1 << 18  # entries of a CSC matrix read at once, and entries that are sorted together: about 100 bytes each
 
 
 def is_sparse(X: Any) -> bool:
@@ -112,3 +118,59 @@ def in_memory(
     if names is not None or labels.rule.words:
         found.recipe = Recipe(labels=labels.rule, names=names)
     return found
+
+
+def by_rows(
+    indptr: np.ndarray,
+    read: Callable[[slice], tuple[np.ndarray, np.ndarray]],
+    n_rows: int,
+    folder: str,
+    where: str,
+    start: int = 0,
+) -> Iterator[RawRows]:
+    """The rows of a CSC matrix on disk from number `start` on; entries of a row by increasing column. In bounded memory.
+
+    Two passes over the entries: one counts those of each row, the other writes every entry to its place in a scratch file, where
+    a bucket holds the entries of a run of rows. Then each bucket is sorted in memory. The file has no name, so it vanishes
+    however the process ends.
+
+    indptr int64 (columns + 1), checked; `read` gives (rows, values) of a range of entries; folder: of the scratch file
+
+    Raises BadInputError for row numbers out of range, DiskFullError.
+    """
+    counts, nnz, value_type = np.zeros(n_rows, np.int64), int(indptr[-1]), np.dtype(np.float64)
+    for begin in range(0, nnz, _BUCKET):
+        rows, values = read(slice(begin, min(begin + _BUCKET, nnz)))
+        expect_indices(rows, n_rows, where, "row of an entry")
+        counts += np.bincount(rows, minlength=n_rows)
+        value_type = values.dtype
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    firsts = [0]  # rows with which buckets begin: each holds _BUCKET entries, or one row
+    while firsts[-1] < n_rows:
+        stop = int(np.searchsorted(ends, ends[firsts[-1]] + _BUCKET, side="right")) - 1
+        firsts.append(min(max(stop, firsts[-1] + 1), n_rows))
+    record = np.dtype([("row", np.int64), ("column", np.int64), ("value", value_type)])
+    with disk_full(folder, nnz * record.itemsize), tempfile.TemporaryFile(dir=folder) as scratch:
+        filled = ends[firsts[:-1]]
+        for begin in range(0, nnz, _BUCKET):
+            stop = min(begin + _BUCKET, nnz)
+            entries = np.empty(stop - begin, record)
+            entries["row"], entries["value"] = read(slice(begin, stop))
+            entries["column"] = np.searchsorted(indptr, np.arange(begin, stop), side="right") - 1
+            buckets = np.searchsorted(firsts, entries["row"], side="right") - 1
+            order = np.argsort(buckets, kind="stable")
+            present, at = np.unique(buckets[order], return_index=True)
+            for bucket, first, last in zip(present.tolist(), at.tolist(), [*at.tolist()[1:], len(order)], strict=True):
+                scratch.seek(int(filled[bucket]) * record.itemsize)
+                scratch.write(entries[order[first:last]].view(np.uint8).data)
+                filled[bucket] += last - first
+        for bucket, (first, stop) in enumerate(pairwise(firsts)):
+            if stop <= start:
+                continue
+            if filled[bucket] != ends[stop]:
+                raise BadInputError(f"{where}: its entries changed while they were read")
+            begin, first = int(ends[first]), max(first, start)
+            scratch.seek(begin * record.itemsize)
+            entries = np.frombuffer(scratch.read((int(ends[stop]) - begin) * record.itemsize), record)
+            entries = entries[np.lexsort((entries["column"], entries["row"]))][int(ends[first]) - begin :]
+            yield RawRows(ends[first : stop + 1], entries["column"], entries["value"])

@@ -22,11 +22,10 @@ from streamcut.foundation.opened import readable, regular
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
-from streamcut.io.sources import scattered
-from streamcut.io.sources.arrays import entries_of
+from streamcut.io.sources.arrays import by_rows, entries_of
 from streamcut.io.sources.canonical import RawRows
 from streamcut.io.sources.source import cuts
-from streamcut.io.stores.guarded import expect_files_only
+from streamcut.io.stores.store import expect_files_only
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
@@ -189,11 +188,10 @@ class AnnDataFile:
         return {role: column.values() for role, column in self._columns.items()}
 
     def rows(self, start: int) -> Iterator[RawRows]:
-        with readable(self.path):
-            for part in self._entries(start):
-                columns = {role: values[start : start + part.n_rows] for role, values in self._values.items()}
-                yield RawRows(part.indptr, part.indices, part.values, **columns)
-                start += part.n_rows
+        for part in self._entries(start):
+            columns = {role: values[start : start + part.n_rows] for role, values in self._values.items()}
+            yield RawRows(part.indptr, part.indices, part.values, **columns)
+            start += part.n_rows
 
     def _entries(self, start: int) -> Iterator[RawRows]:
         if self.form == "dense":
@@ -201,7 +199,7 @@ class AnnDataFile:
         if self.form == "csr":
             return self._matrix.rows(start)
         pointers = self._matrix.pointers(0, self.n_features)
-        return scattered.by_rows(pointers, self._matrix.read, self.n_rows, self._scratch, f"{self.path}: X", start)
+        return by_rows(pointers, self._matrix.read, self.n_rows, self._scratch, f"{self.path}: X", start)
 
     def kept(self, rows: slice) -> dict[str, list]:
         """The kept columns of these rows, numbers or strings, None where there is no value."""
@@ -231,7 +229,7 @@ class AnnDataFile:
 
     def _layer(self, group: Any, layer: str) -> tuple[Any, str]:
         """(the matrix, the group with its var)."""
-        layers = _member(group, "layers", self.path)
+        layers: Any = _member(group, "layers", self.path)
         known = list(layers) if is_group(layers) else []
         if layer in known:
             return _member(layers, layer, self.path), "var"
@@ -256,8 +254,8 @@ class AnnDataFile:
     def _names(self) -> tuple[str, ...] | None:
         """The names of the features: the index of var."""
         index = "" if self._var is None else self._var.attrs.get("_index", "_index")
-        found = _member(self._var, index, self.path) if isinstance(index, str) and index else None
-        return tuple(map(_text, found[:].tolist())) if found is not None and _is_array(found, self.n_features) else None
+        found: Any = _member(self._var, index, self.path) if isinstance(index, str) and index else None
+        return tuple(map(_text, found[:].tolist())) if _is_array(found, self.n_features) else None
 
 
 class _Column:

@@ -1,8 +1,8 @@
-"""Labels of files without types, and of Python, as numbers; those of tables are read by their types (see tables/labels.py)."""
+"""Labels as numbers: those of files without types, and of Python; tables (tables/labels.py) read theirs by their types."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.manifest import MAX_DISTINCT_LABELS
 from streamcut.io.recipe.recipe import LabelRule
 
-_SKIP = "; --missing-labels=skip leaves such rows out"
+SKIP = "; --missing-labels=skip leaves such rows out"
 _MAP = "use --label-map (for example --label-map ham=-1,spam=1)"
 
 
@@ -33,7 +33,7 @@ class Labels:
         skip: bool = False,
     ) -> None:
         self.words, self.learn, self.mapped, self.skip = dict(words), learn, mapped, skip
-        self._in_files, self._hint = in_files, _SKIP if in_files else ""
+        self._in_files, self._hint = in_files, SKIP if in_files else ""
         self.numbers: bool | None = None
 
     @property
@@ -53,18 +53,31 @@ class Labels:
         if not len(rows):
             return y
         words = [_word(label) for label in labels[rows].tolist()]
-        numeric = self._in_files and not by_words and _is_number(words[0])
+        numeric = self._in_files and not by_words and _number_of(words[0]) is not None
         self._expect_kind(numeric, place(rows[0]))
-        distinct, first, codes = np.unique(words, return_index=True, return_inverse=True)
-        numbers = np.empty(len(distinct))
-        for code in np.argsort(first).tolist():
-            word = str(distinct[code])
-            number = (float(word) if _is_number(word) else None) if numeric else self._number(word)
-            if number is None:
-                raise BadInputError(f"{place(rows[first[code]])}: label {word!r} {self._unknown()}")
-            numbers[code] = number
-        y[rows] = numbers[codes]
+        distinct, codes = np.unique(words, return_inverse=True)
+        number = _number_of if numeric else self.number
+        y[rows] = self.coded(codes, distinct.tolist(), number, lambda row: place(rows[row]))
         return y
+
+    def coded(
+        self,
+        codes: np.ndarray,
+        distinct: Sequence[str],
+        number: Callable[[str], float | None],
+        place: Callable[[int], str],
+        unknown: str = "",
+    ) -> np.ndarray:
+        """float64 (n,): the numbers of labels distinct[codes]. `number` is asked in the order of rows; None: the label is refused
+        as `unknown`."""
+        numbers = np.full(len(distinct), np.nan)
+        for code in dict.fromkeys(codes.tolist()):
+            found = number(distinct[code])
+            if found is None:
+                row = int(np.argmax(codes == code))
+                raise BadInputError(f"{place(row)}: label {distinct[code]!r} {unknown or self._unknown()}")
+            numbers[code] = found
+        return numbers[codes]
 
     def _of_numbers(self, y: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
         wrong = np.isinf(y) if self.skip else ~np.isfinite(y)
@@ -84,9 +97,9 @@ class Labels:
             raise BadInputError(f"{where}: labels were {'numbers' if self.numbers else 'words'} before")
         self.numbers = self.numbers or numbers
 
-    def _number(self, word: str) -> float | None:
+    def number(self, word: str) -> float | None:
         """The number of a word; None if it is unknown."""
-        if self.learn and not self.numbers and len(self.words) <= MAX_DISTINCT_LABELS:
+        if self.learn and not self.numbers and len(self.words) < MAX_DISTINCT_LABELS:
             return self.words.setdefault(word, float(len(self.words)))
         return self.words.get(word)
 
@@ -96,7 +109,7 @@ class Labels:
         if self._in_files and (self.numbers or not self.words):
             return f"is not a number; {_MAP}"
         if self.learn:
-            return f"is beyond the {MAX_DISTINCT_LABELS:,} different words that labels may have"
+            return f"is beyond the {MAX_DISTINCT_LABELS:,} different words that labels may have; are these labels?"
         return f"is none of {self._first_words() or 'numbers'}"
 
     def _first_words(self) -> str:
@@ -126,11 +139,11 @@ def labels_of(y: object, labels: Labels, first_row: int = 0) -> np.ndarray:
     )
 
 
-def _is_number(word: str) -> bool:
+def _number_of(word: str) -> float | None:
     try:
-        return bool(np.isfinite(float(word)))
+        return float(word) if np.isfinite(float(word)) else None
     except ValueError:
-        return False
+        return None
 
 
 def _word(label: object) -> str:

@@ -13,8 +13,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.opened import readable
-from streamcut.io.recipe.comparison import difference, require_same
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.recipe import Recipe, difference, require_same
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels
 from streamcut.io.sources.matrix_files import ColumnFile

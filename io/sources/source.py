@@ -52,13 +52,15 @@ class Source(Protocol):
 
     identity: dict
     held_bytes: int
-    told: Sequence[str]
 
     @property
     def paths(self) -> Sequence[str]: ...
 
     @property
     def n_features(self) -> int | None: ...
+
+    @property
+    def told(self) -> Sequence[str]: ...
 
     @property
     def counters(self) -> Mapping[str, int]: ...

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
-from streamcut.io.stores.codec import TRAILER
+from streamcut.io.stores.spec import TRAILER
 
 _WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # returned as these types, regardless of the stored type
 

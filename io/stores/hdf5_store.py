@@ -8,26 +8,24 @@ wait for each other: the native store is faster.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import h5py
 import numpy as np
 
-from streamcut.io.manifest import ArrayInfo, ShardInfo
+from streamcut.io.manifest import ArrayInfo, ShardInfo, damaged
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.codec import crc32c
-from streamcut.io.stores.guarded import damaged, read_guarded
+from streamcut.io.stores.files import Files
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS, shard_name
-from streamcut.io.stores.stored import StoredDataset
-from streamcut.io.stores.zarr_layout import described
+from streamcut.io.stores.store import Store, read_guarded
+from streamcut.io.stores.zarr_layout import crc32c, described
 
 # gzip, because h5py's LZF reads uninitialised memory and gives different bytes every time
 _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 
 
-class HDF5Store(StoredDataset):
+class HDF5Store(Store):
     """A directory of HDF5 files written by StoreWriter. Opened by `open_dataset`, which has checked the manifest."""
 
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
@@ -40,10 +38,6 @@ class HDF5Store(StoredDataset):
                         _plain(file, array_name, array).read_direct(array)
         except (OSError, KeyError, AttributeError, TypeError, ValueError, RuntimeError) as error:
             raise damaged(f"{self.path}/{SHARDS}/{name}", f"does not follow the format ({error})") from error
-
-    def files(self, shard: int) -> Iterator[tuple[str, int]]:
-        for name, (length, _) in self.manifest.shards[shard].files.items():
-            yield f"{SHARDS}/{name}", length
 
 
 def _plain(file: h5py.File, name: str, like: np.ndarray) -> h5py.Dataset:
@@ -78,10 +72,14 @@ def encoded(
     yield f"{SHARDS}/{shard_name(shard)}.h5", (image,)
 
 
-def finished(files: Any, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
-    """As in zarr_layout: the file is written again if it was written without the number of features."""
+def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
+    """As in zarr_layout: files are written again if they were written without the number of features."""
+    return tuple(_finished(files, shard, info, n_features) for shard, info in enumerate(shards)), {}
+
+
+def _finished(files: Files, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
     name = f"{shard_name(shard)}.h5"
-    image = files.get(f"{SHARDS}/{name}")
+    image = files.get(f"{SHARDS}/{name}") or b""
     with h5py.File.in_memory(image) as file:
         if file.attrs["shape"][1] != n_features:
             file.attrs.get_id("shape").write(np.array([info.rows, n_features], np.int64))
@@ -89,12 +87,3 @@ def finished(files: Any, shard: int, info: ShardInfo, n_features: int) -> ShardI
             image = file.id.get_file_image()
             files.put([(f"{SHARDS}/{name}", (image,))])
     return replace(info, files={name: (len(image), crc32c(image))})
-
-
-def shard_lengths(shard: int, info: ShardInfo) -> dict[str, int]:
-    return {f"{SHARDS}/{name}": length for name, (length, _) in info.files.items()}
-
-
-def store_documents() -> dict[str, bytes]:
-    """No files but those of the shards: the manifest is the root."""
-    return {}

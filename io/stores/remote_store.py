@@ -1,38 +1,125 @@
 """Reading the native store behind a URL: one request per chunk, several in flight, each checked as on a disk.
 
 A request costs a round trip regardless of its size, so a reader that waits for each would leave the connection idle. While
-shards are decoded and processed, the next ones are on their way, as many as AHEAD_BYTES allow.
+shards are decoded and processed, the next ones are on their way, as many as AHEAD_BYTES allow. Chunks may be cached on a local
+disk, so that the second pass needs no requests:
+
+FOLDER/CACHEDIR.TAG            marks the folder as a cache, for us and for backup programs
+FOLDER/<fingerprint>/<chunk>   as received; its reader compares its checksum anyway
+
+Chunks are never evicted: passes read all chunks cyclically, so a cache that evicts the oldest would never hold the next one.
+Once its size is used up, the remaining chunks are fetched in every pass.
 """
 
 from __future__ import annotations
 
+import logging
+import os
+import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import suppress
 from itertools import accumulate
-from typing import TypeVar
+from pathlib import Path
 
 import numpy as np
 
-from streamcut.errors import CorruptError, IncompleteError, NotFoundError
-from streamcut.io.manifest import Manifest
+from streamcut.errors import IncompleteError, NotFoundError, UsageError
+from streamcut.foundation.opened import read_file
+from streamcut.foundation.units import parse_size
+from streamcut.io.manifest import MAX_MANIFEST, Manifest, chunk_length, chunk_name, damaged, parse_manifest
 from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
-from streamcut.io.stores.chunk_cache import ChunkCache
-from streamcut.io.stores.codec import TRAILER, crc32c
-from streamcut.io.stores.guarded import damaged
-from streamcut.io.stores.manifest_file import MAX_MANIFEST, parse_manifest
-from streamcut.io.stores.spec import JOURNAL, MANIFEST
-from streamcut.io.stores.stored import ZarrStore
-from streamcut.io.stores.zarr_layout import chunk_length, chunk_name
+from streamcut.io.stores.spec import JOURNAL, MANIFEST, TRAILER
+from streamcut.io.stores.store import Store
+from streamcut.io.stores.zarr_layout import crc32c
+
+log = logging.getLogger(__name__)
+
+FOLDER, SIZE = "STREAMCUT_CACHE_DIR", "STREAMCUT_CACHE_SIZE"  # environment variables, which workers inherit
+_TAG, _SIGNATURE = "CACHEDIR.TAG", b"Signature: 8a477f597d28d172789f06886806bc55\n# chunks of streamcut stores\n"
+_PART = 0.5  # fraction of the free space, when no size is given
+
+
+class ChunkCache:
+    """The chunks of the store with this fingerprint in `folder`, whose stores get `size` bytes together (None: half of the
+    space now free, in addition to what they have).
+
+    Raises UsageError for a folder that holds other files, NotFoundError when it cannot be made.
+    """
+
+    def __init__(self, folder: str | os.PathLike, size: int | None, fingerprint: str) -> None:
+        self.folder = Path(folder)
+        self._store = self.folder / fingerprint[:32]
+        self._lock = threading.Lock()
+        tag = self.folder / _TAG
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if not tag.exists():
+                if any(self.folder.iterdir()):
+                    raise UsageError(f"STREAMCUT_CACHE_DIR: {self.folder}: holds other files; give an empty folder, or a new one")
+                tag.write_bytes(_SIGNATURE)
+            self._store.mkdir(exist_ok=True)
+            used = sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
+            self._left = int(_PART * shutil.disk_usage(self.folder).free) if size is None else size - used
+        except OSError as error:
+            raise NotFoundError(f"STREAMCUT_CACHE_DIR: {self.folder}: {error.strerror}") from None
+
+    @classmethod
+    def of_environment(cls, fingerprint: str) -> ChunkCache | None:
+        """The cache set by STREAMCUT_CACHE_DIR and STREAMCUT_CACHE_SIZE, if any."""
+        folder, size = os.environ.get(FOLDER), os.environ.get(SIZE)
+        return cls(folder, parse_size(size, option=SIZE) if size else None, fingerprint) if folder else None
+
+    def get(self, name: str, length: int) -> bytes | None:
+        """The chunk, None when it is not cached."""
+        try:
+            content = read_file(self._place(name))
+        except OSError:
+            return None
+        if len(content) == length:
+            return content
+        self.forget(name)
+        return None
+
+    def has(self, name: str) -> bool:
+        """Whether the chunk is cached."""
+        return self._place(name).is_file()
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep the chunk if it fits; errors are logged, not raised."""
+        with self._lock:
+            if self._left < len(content):
+                if self._left >= 0:
+                    what = "chunks that don't fit are fetched in every pass; raise STREAMCUT_CACHE_SIZE"
+                    log.info("the cache %s is full: %s", self.folder, what)
+                self._left = -1
+                return
+            self._left -= len(content)
+        place = self._place(name)
+        temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
+        try:
+            temporary.write_bytes(content)  # not synced: a chunk damaged by a power loss is fetched again
+            os.replace(temporary, place)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            log.warning("the cache %s takes no more: %s", self.folder, error.strerror or error)
+            self._left = -1
+
+    def forget(self, name: str) -> None:
+        """Remove a chunk that proved damaged."""
+        with suppress(OSError):
+            self._place(name).unlink()
+
+    def _place(self, name: str) -> Path:
+        return self._store / name.replace("/", "-")
+
 
 AHEAD_BYTES = 64 << 20  # of chunks in flight, or received and not yet used
 _AGAIN = (None,) * 3  # requests after a body that came with another checksum
-_REQUESTS = 16  # at once, of files that are not chunks
-T = TypeVar("T")
-U = TypeVar("U")
 
 
-class RemoteStore(ZarrStore):
+class RemoteStore(Store):
     """A store behind s3://, gs://, az://, https:// or memory://.
 
     cached    chunks may come from the local cache (STREAMCUT_CACHE_DIR)
@@ -84,25 +171,6 @@ class RemoteStore(ZarrStore):
 
     def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
         return self._checked_file(name, guard[0], guard[1], 0, None)
-
-    def found(self, files: Mapping[str, int]) -> tuple[list[CorruptError], list[str]]:
-        """One listing where the server supports it; else (https://) one request per file."""
-        if str(self.path).partition("://")[0] in OBJECT_STORES:
-            there: dict[str, int | None] = dict(objects_below(str(self.path)))
-        else:
-            sizes = self.each(lambda name: size_of(f"{self.path}/{name}"), files)
-            there = {name: size for name, size in zip(files, sizes, strict=True) if size is not None}
-        wrong = []
-        for name, length in files.items():
-            if name not in there:
-                wrong.append(damaged(f"{self.path}/{name}", "missing"))
-            elif there[name] != length:
-                wrong.append(damaged(f"{self.path}/{name}", f"is {there[name]:,} bytes long, and should be {length:,}"))
-        return wrong, [name for name in there if name not in files and name != MANIFEST]
-
-    def each(self, call: Callable[[T], U], items: Iterable[T]) -> Iterator[U]:
-        with ThreadPoolExecutor(_REQUESTS) as pool:
-            yield from pool.map(call, items)
 
     def _begun(self, shard: int) -> dict[str, Future]:
         wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]

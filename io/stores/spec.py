@@ -9,6 +9,9 @@ RECIPE = "recipe.json"
 FEATURES = "features.npz"
 EXTRAS = (RECIPE, FEATURES)  # optional files next to the shards, guarded by the manifest
 BACKENDS = ("zarr", "hdf5")
+METADATA = "zarr.json"
+CHUNK = "c.0"  # the key of the only chunk of an array under separator ".": saves a directory
+TRAILER = 4  # bytes of the checksum at the end of a chunk
 
 JOURNAL = "journal"  # a folder in an unfinished store: what was begun, then an entry for each finished shard
 SCRATCH = ".scratch"  # in an unfinished store: sorted runs

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamcut.errors import CorruptError
 from streamcut.io.features import FeatureTally, feature_statistics
-from streamcut.io.manifest import StatisticsBuilder
+from streamcut.io.manifest import StatisticsBuilder, damaged, guarded_files
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import Buffers
-from streamcut.io.stores.guarded import damaged
-from streamcut.io.stores.manifest_file import guarded_files
+from streamcut.io.stores.files import files_of
 from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
-from streamcut.io.stores.stored import StoredDataset
+from streamcut.io.stores.store import Store
+
+_READING = 16  # small files at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,14 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
         data = open_dataset(path, cached=False)
     except CorruptError as error:
         return VerifyReport(name, read_data=read_data, problems=(str(error),))
-    guarded = guarded_files(data.manifest)
-    wrong, unexpected = data.found({file: length for file, (length, _) in guarded.items()})
-    problems = [str(error) for error in wrong] + list(_content_of_files(data, guarded, read_data))
+    guarded, files = guarded_files(data.manifest), files_of(name)
+    sizes, problems = files.sizes(guarded), []
+    for file, (length, _) in guarded.items():
+        if file not in sizes:
+            problems.append(str(damaged(f"{data.path}/{file}", "missing")))
+        elif sizes[file] != length:
+            problems.append(str(damaged(f"{data.path}/{file}", f"is {sizes[file]:,} bytes long, and should be {length:,}")))
+    problems += _content_of_files(data, guarded, read_data)
     if read_data:
         problems += _content_problems(data)
     return VerifyReport(
@@ -67,11 +74,11 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
         bytes=sum(length for length, _ in guarded.values()),
         read_data=read_data,
         problems=tuple(dict.fromkeys(problems)),
-        unexpected=tuple(unexpected),
+        unexpected=tuple(file for file in files.names() if file not in guarded and file != MANIFEST),
     )
 
 
-def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
+def _content_of_files(data: Store, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
     """Faults in the content of files with a checksum of the whole file; without `read_data`, of metadata files only."""
 
     def problem(item: tuple[str, tuple[int, int]]) -> str | None:
@@ -81,11 +88,12 @@ def _content_of_files(data: StoredDataset, files: dict[str, tuple[int, int | Non
             return str(error)
         return None
 
-    wanted = {file: (length, crc) for file, (length, crc) in files.items() if crc is not None}
-    yield from filter(None, data.each(problem, [each for each in wanted.items() if read_data or each[0].endswith(".json")]))
+    wanted = [(file, (length, crc)) for file, (length, crc) in files.items() if crc is not None]
+    with ThreadPoolExecutor(_READING) as pool:
+        yield from filter(None, pool.map(problem, [each for each in wanted if read_data or each[0].endswith(".json")]))
 
 
-def _content_problems(data: StoredDataset) -> Iterator[str]:
+def _content_problems(data: Store) -> Iterator[str]:
     """Read every array of every shard."""
     stated, sound = data.manifest.statistics, True
     shards = [replace(shard, ones=False) for shard in data.manifest.shards]  # values that are all 1 are stored, too

@@ -1,4 +1,4 @@
-"""Writing a store so that a crash at any moment loses at most the shards in flight; journal.py says what lies where, and when.
+"""Writing a store so that a crash at any moment loses at most the shards in flight; files.py says what lies where, and when.
 
 Files hold no times, and shards end where the rows alone say, so a conversion that was killed and resumed gives the same bytes as
 an uninterrupted one.
@@ -7,12 +7,11 @@ an uninterrupted one.
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,23 @@ from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
-from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo, StatisticsBuilder
+from streamcut.io.manifest import (
+    ArrayInfo,
+    Manifest,
+    ShardInfo,
+    StatisticsBuilder,
+    canonical_json,
+    fingerprint,
+    manifest_bytes,
+    shard_files,
+    shard_from_record,
+    shard_record,
+)
 from streamcut.io.opening import store_of
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
-from streamcut.io.stores.codec import MAX_BYTES
-from streamcut.io.stores.files import files_of
-from streamcut.io.stores.journal import check_options, entries, entry, expect_free, remove
-from streamcut.io.stores.manifest_file import canonical_json, fingerprint, manifest_bytes, shard_from_record, shard_record
+from streamcut.io.stores.files import check_options, entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (
     BACKENDS,
     FEATURES,
@@ -43,15 +50,14 @@ from streamcut.io.stores.spec import (
     RECIPE,
     SCRATCH,
     SHARD_NNZ,
-    SHARDS,
     VALUES,
     shard_rows,
 )
 from streamcut.io.stores.structure import INT32_MAX, first_problem, narrowed, smallest
+from streamcut.io.stores.zarr_layout import MAX_BYTES
 
 _FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
 _UPLOADS = 64 << 20  # bytes of objects on their way, and their copies
-_SHARD = re.compile(rf"{SHARDS}/(\d+)")
 
 
 def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
@@ -62,24 +68,6 @@ def writer_bytes(shard_nnz: int, threads: int, remote: bool = False) -> int:
     """
     rows = shard_nnz * (4 + 8) + shard_rows(shard_nnz) * 4 * 8
     return (threads + 1) * rows + threads * shard_nnz * 2 * 8 + (_UPLOADS if remote else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """One call of append: its first row in the whole data set, and the caller's position and state to repeat it."""
-
-    first_row: int
-    position: dict
-    state: dict | None
-
-
-@dataclass(frozen=True, slots=True)
-class _InFlight:
-    """A shard that is being written, the statistics of all rows up to its end, and where to read on after it."""
-
-    written: Future[ShardInfo]
-    statistics: dict
-    following: dict
 
 
 class StoreWriter:
@@ -96,8 +84,8 @@ class StoreWriter:
     threads     background threads that encode and write shards; memory is `writer_bytes(shard_nnz, threads)`
 
     Entering raises UsageError (the store exists, or options differ), LockedError, NotFoundError (the directory is not writable),
-    DiskFullError. Afterwards `resume_from` is None for a fresh start, or {"position", "skip", "state"}: call append again with
-    the block of that `position` without its first `skip` rows, then with the following ones; `state` came with that block.
+    DiskFullError. Afterwards `n_rows` counts the rows that an earlier run has stored, and `position` is that of the block which
+    holds the first row after them (None: nothing is stored): append the rows from there on.
     """
 
     def __init__(
@@ -120,7 +108,8 @@ class StoreWriter:
         if shard_nnz < 1 or threads < 1:
             raise UsageError("shard_nnz and threads must be at least 1")
         self.path = os.fspath(path)
-        self.resume_from: dict | None = None
+        self.n_rows = 0  # stored or appended
+        self.position: dict | None = None
         self._files, self._layout = files_of(path), _layout(backend)
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
         own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
@@ -131,13 +120,14 @@ class StoreWriter:
         self._features = 0 if n_features is not None and n_features > features else features
         self._tally = FeatureTally(self._features)
         self._shards: list[ShardInfo] = []
-        self._pending: list[Chunk] = []  # rows that are not yet a complete shard
+        self._kept = {entry(0)}  # the names of files of an earlier run to go on from
+        self._pending: list[Chunk] = []
+        self._entries = 0  # of them
         self._least = 0  # size of pending rows, all of one group, below which it is not worth looking for its end
-        self._blocks: deque[_Block] = deque()
-        self._in_flight: deque[_InFlight] = deque()
+        self._blocks: deque[tuple[int, dict]] = deque()  # first row and position of blocks with rows that are not handed out
+        self._in_flight: deque[tuple[Future[ShardInfo], dict]] = deque()  # shards being written, and the rest of their entries
         self._begun = False
-        self._rows = self._cut = 0  # appended, and handed out in shards
-        self._nnz = self._cut_nnz = 0  # their entries, of this run
+        self._cut = 0  # rows handed out in shards
         self._columns: tuple[bool, bool] | None = None
         self._stack = ExitStack()
 
@@ -158,8 +148,8 @@ class StoreWriter:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def append(self, chunk: Chunk, position: dict, state: dict | None = None) -> None:
-        """Add the rows of `chunk`, which are copied. `resume_from` returns `position` and `state` (JSON types).
+    def append(self, chunk: Chunk, position: dict) -> None:
+        """Add the rows of `chunk`, which are copied; `position` (JSON types) says where the block that they are of begins.
 
         Raises BadInputError for rows of this or an earlier block that break the format (order of indices, nan, a feature ≥
         n_features), DiskFullError.
@@ -168,16 +158,14 @@ class StoreWriter:
         if self._columns not in (None, columns):
             raise BadInputError("some blocks of rows have qid or weight and others do not")
         self._columns = columns
-        again = self.resume_from
-        skipped = again["skip"] if again is not None and again["position"] == position else 0
-        self._blocks.append(_Block(self._rows - skipped, position, state))
-        self._rows += chunk.n_rows
-        self._nnz += chunk.nnz
+        self._blocks.append((self.n_rows, position))
+        self.n_rows += chunk.n_rows
         self._pending.append(_copied(chunk))
-        entries, rows = self._nnz - self._cut_nnz, self._rows - self._cut
-        if (entries > self._shard_nnz or rows > shard_rows(self._shard_nnz)) and entries + rows > self._least:
+        self._entries += chunk.nnz
+        rows = self.n_rows - self._cut
+        if (self._entries > self._shard_nnz or rows > shard_rows(self._shard_nnz)) and self._entries + rows > self._least:
             self._emit()
-        while self._in_flight and self._in_flight[0].written.done():
+        while self._in_flight and self._in_flight[0][0].done():
             self._commit()
 
     def finish(self, source: dict, recipe: Recipe | None = None) -> Manifest:
@@ -188,15 +176,14 @@ class StoreWriter:
         self._emit(last=True)
         while self._in_flight:
             self._commit()
-        if self._shards and (there := sum(shard.rows for shard in self._shards)) != self._rows:
-            raise BadInputError(f"{self.path}: {self._rows - there:,} rows were refused or not written; begin anew")
+        if self._shards and (there := sum(shard.rows for shard in self._shards)) != self.n_rows:
+            raise BadInputError(f"{self.path}: {self.n_rows - there:,} rows were refused or not written; begin anew")
         if not self._shards:
             raise BadInputError(f"no rows to write into {self.path}")
         self._begin()
         named = None if recipe is None or recipe.names is None else len(recipe.names)
         statistics = self._statistics.finish(named if self._n_features is None else self._n_features)
-        finished = (self._layout.finished(self._files, k, shard, statistics.n_features) for k, shard in enumerate(self._shards))
-        shards, documents = tuple(finished), self._layout.store_documents()
+        shards, documents = self._layout.finished(self._files, self._shards, statistics.n_features)
         manifest = Manifest(
             statistics=statistics,
             shards=shards,
@@ -221,7 +208,7 @@ class StoreWriter:
 
     def _feature_statistics(self, manifest: Manifest) -> FeatureStatistics | None:
         """Feature statistics of all rows; the shards of a resumed store are reread for them."""
-        if self.resume_from is None:
+        if self.position is None:
             return self._tally.finish()
         if manifest.statistics.n_features > self._features:
             return None
@@ -233,12 +220,14 @@ class StoreWriter:
             check_options(records[0]["options"], self._options, self.path)
         for number, record in enumerate(records[1:]):
             shard = shard_from_record(record["shard"])
-            if any(names.get(name) != length for name, length in self._layout.shard_lengths(number, shard).items()):
+            files = shard_files(self._backend, number, shard)
+            if any(names.get(name) != length for name, (length, _) in files.items()):
                 break
             self._shards.append(shard)
-            self._statistics, self.resume_from = StatisticsBuilder.from_state(record["statistics"]), record["next"]
+            self._kept |= {*files, entry(number + 1)}
+            self._statistics, self.position = StatisticsBuilder.from_state(record["statistics"]), record["next"]
             self._tally = FeatureTally(0)  # the counts of earlier runs are lost: the shards will be reread
-        self._rows = self._cut = self._statistics.n_rows
+        self.n_rows = self._cut = self._statistics.n_rows
 
     def _begin(self) -> None:
         """Before anything is written: remove what is not of the shards to go on from, and record the options.
@@ -249,17 +238,11 @@ class StoreWriter:
         if self._begun:
             return
         self._begun = True
-        names, kept = self._files.names(), {entry(number) for number in range(len(self._shards) + 1)}
-        old = {name for name in names if not (name in kept or name.startswith(f"{SCRATCH}/") or self._is_finished(name))}
+        old = {name for name in self._files.names() if name not in self._kept and not name.startswith(f"{SCRATCH}/")}
         remove(self._files, {name for name in old if name.startswith(f"{JOURNAL}/")})
         self._files.put([(entry(0), (self._first_entry,))])
         remove(self._files, old & {MANIFEST})
         remove(self._files, old - {MANIFEST})
-
-    def _is_finished(self, name: str) -> bool:
-        """Whether a file is of one of the shards to go on from."""
-        match = _SHARD.match(name)
-        return match is not None and int(match[1]) < len(self._shards) and not name.endswith(".tmp")
 
     # Shards in flight
 
@@ -279,24 +262,22 @@ class StoreWriter:
             self._hand_out(rows.rows(start, stop))
         if not last:
             self._pending.append(_copied(rows.rows(*cuts[-1])) if complete else rows)
+            self._entries = self._pending[0].nnz
             self._least = 0 if complete else 2 * (rows.nnz + rows.n_rows)
 
     def _hand_out(self, rows: Chunk) -> None:
         """Check a shard and count it, and let a thread encode and write it. Raises BadInputError."""
         assert rows.data is not None  # `_copied` wrote the ones
         first, self._cut = self._cut, self._cut + rows.n_rows
-        self._cut_nnz += rows.nnz
         cut = slice(rows.indptr[0], rows.indptr[-1])
         rows = replace(rows, indptr=rows.indptr - cut.start, indices=_small(rows.indices[cut]), data=rows.data[cut])
         self._count(rows, first)
         self._begin()
         number = len(self._shards) + len(self._in_flight)
-        task = self._pool.submit(self._written, number, rows)
-        while len(self._blocks) > 1 and self._blocks[1].first_row <= self._cut:
+        while len(self._blocks) > 1 and self._blocks[1][0] <= self._cut:
             self._blocks.popleft()
-        block = self._blocks[0]
-        following = {"position": block.position, "skip": self._cut - block.first_row, "state": block.state}
-        self._in_flight.append(_InFlight(task, self._statistics.state(), following))
+        record = {"statistics": self._statistics.state(), "next": self._blocks[0][1]}
+        self._in_flight.append((self._pool.submit(self._written, number, rows), record))
 
     def _written(self, shard: int, rows: Chunk) -> ShardInfo:
         """Encode and write a shard; runs in a background thread."""
@@ -325,10 +306,9 @@ class StoreWriter:
 
     def _commit(self) -> None:
         """Wait until the oldest shard in flight is written, and add it to the journal."""
-        oldest = self._in_flight.popleft()
-        info = oldest.written.result()
-        record = {"shard": shard_record(info), "statistics": oldest.statistics, "next": oldest.following}
-        self._put(entry(len(self._shards) + 1), canonical_json(record), "convert.journal")
+        written, record = self._in_flight.popleft()
+        info = written.result()
+        self._put(entry(len(self._shards) + 1), canonical_json({"shard": shard_record(info), **record}), "convert.journal")
         self._shards.append(info)
 
     def _put(self, name: str, content: bytes, point: str) -> None:

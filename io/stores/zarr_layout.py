@@ -1,20 +1,92 @@
-"""The layout of a Zarr store and the content of its zarr.json files: everything but the bytes of the arrays."""
+"""The layout of a Zarr store: the content of its zarr.json files, and how an array becomes the bytes of its chunk file.
+
+A chunk file is the *payload* (a Blosc 1 frame, by numcodecs) and four bytes: the payload's CRC-32C, little-endian. Elsewhere
+the file is guarded by the CRC of the payload, because the CRC of data followed by its own CRC is the same number for all data.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import struct
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
+import google_crc32c
 import numpy as np
+from numcodecs import blosc
 
-from streamcut.io.manifest import ArrayInfo, ShardInfo
-from streamcut.io.stores.codec import CODEC, TRAILER, crc32c, encode, trailer
-from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, SHARDS, shard_name
+from streamcut.foundation.systems import map_nothing
+from streamcut.io.manifest import ArrayInfo, ShardInfo, chunk_name
+from streamcut.io.stores.files import Files
+from streamcut.io.stores.spec import CSR_ATTRIBUTES, DICT_ATTRIBUTES, FORMAT_VERSION, METADATA, SHARDS, shard_name
 
-METADATA = "zarr.json"
-CHUNK = "c.0"  # the key of the only chunk under separator ".": saves a directory
+# Blosc's own thread pool takes one global lock; without it each lane decodes in its own thread.
+blosc.use_threads = False
+
+CODEC: dict[str, Any] = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "blocksize": 0}
+MAX_BYTES = blosc.MAX_BUFFERSIZE  # per decoded array: a limit of Blosc 1
+_scarce = threading.Lock()
+HEADER = struct.Struct("<4BIII")
+
+
+def crc32c(data: np.ndarray | bytes) -> int:
+    """CRC-32C (Castagnoli) of the bytes of `data`, which must be contiguous."""
+    return google_crc32c.value(data if isinstance(data, bytes) else data.view(np.uint8))
+
+
+def trailer(crc: int) -> bytes:
+    return struct.pack("<I", crc)
+
+
+def read_trailer(data: np.ndarray) -> int:
+    return struct.unpack("<I", data.tobytes())[0]
+
+
+def encode(array: np.ndarray) -> bytes:
+    """The payload for a contiguous little-endian `array` of at most MAX_BYTES. The same array always gives the same bytes."""
+    return blosc.compress(array, CODEC["cname"].encode(), CODEC["clevel"], blosc.SHUFFLE, CODEC["blocksize"])
+
+
+def decode(payload: np.ndarray, out: np.ndarray) -> None:
+    """Decompress `payload` (uint8) into `out`, contiguous and of the right size. Raises ValueError when they don't fit.
+
+    The lengths in the frame's header are checked first: Blosc trusts the header for the input length.
+    """
+    if len(payload) < HEADER.size:
+        raise ValueError(f"{len(payload)} bytes are not a Blosc frame")
+    _, _, _, _, decoded, block, encoded = HEADER.unpack(payload[: HEADER.size].tobytes())
+    if decoded != out.nbytes or encoded != len(payload):
+        raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
+    with _room_for(4 * min(block, out.nbytes) + (1 << 16)):
+        try:
+            blosc.decompress(payload, out)
+        except RuntimeError as error:
+            raise ValueError(f"does not decompress ({error})") from None
+
+
+@contextmanager
+def _room_for(size: int) -> Iterator[None]:
+    """Raise MemoryError unless `size` bytes are free: Blosc does not check its allocations, and would crash.
+
+    Where memory is scarce, threads decode one at a time, so that none takes memory promised to another.
+    """
+    with nullcontext() if _can_have(8 * size) else _scarce:
+        if not _can_have(size):
+            raise MemoryError(f"{size:,} bytes for decompression cannot be allocated")
+        yield
+
+
+def _can_have(size: int) -> bool:
+    try:
+        map_nothing(size)
+    except OSError:
+        return False
+    return True
+
+
 ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
 
 
@@ -49,22 +121,6 @@ def array_document(dtype: str, size: int) -> bytes:
     )
 
 
-def chunk_name(shard: int, name: str) -> str:
-    """The path of an array's chunk inside its store."""
-    return f"{SHARDS}/{shard_name(shard)}/{name}/{CHUNK}"
-
-
-def chunk_length(info: ArrayInfo) -> int:
-    """Length of the chunk file; 0 when there is none."""
-    return info.stored_bytes + TRAILER if info.size else 0
-
-
-def shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
-    """The zarr.json files of a shard by their path inside its folder."""
-    arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
-    return {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]}), **arrays}
-
-
 def encoded(
     shard: int,
     arrays: Iterable[tuple[str, np.ndarray]],
@@ -80,7 +136,6 @@ def encoded(
         if payload:
             yield chunk_name(shard, name), (payload, trailer(found[name].stored_crc32c))
         del payload  # otherwise held while the next one is made
-        yield f"{SHARDS}/{shard_name(shard)}/{name}/{METADATA}", (array_document(array.dtype.name, len(array)),)
 
 
 def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
@@ -88,21 +143,22 @@ def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
     return ArrayInfo(array.dtype.name, len(array), crc32c(array), len(payload), crc32c(payload) if payload else 0)
 
 
-def finished(files: Any, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
-    """The shard, once the file that depends on the number of features is written to `files`, a Folder or Objects."""
-    documents = shard_documents(info, n_features)
-    files.put([(f"{SHARDS}/{shard_name(shard)}/{METADATA}", (documents[METADATA],))])
-    return replace(info, files=guards(documents))
+def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
+    """(the shards, once their metadata are written to `files`; {path: content} of the metadata above them)."""
+    documents = [_shard_documents(info, n_features) for info in shards]
+    files.put(
+        (f"{SHARDS}/{shard_name(shard)}/{path}", (content,))
+        for shard, below in enumerate(documents)
+        for path, content in below.items()
+    )
+    above = {METADATA: root_document(), f"{SHARDS}/{METADATA}": group_document(DICT_ATTRIBUTES)}
+    return tuple(replace(info, files=guards(below)) for info, below in zip(shards, documents, strict=True)), above
 
 
-def shard_lengths(shard: int, info: ShardInfo) -> dict[str, int]:
-    """{name: length} of the files of a shard that hold its arrays."""
-    return {chunk_name(shard, name): chunk_length(array) for name, array in info.arrays.items() if array.size}
-
-
-def store_documents() -> dict[str, bytes]:
-    """The zarr.json files above the shards by their path inside the store."""
-    return {METADATA: root_document(), f"{SHARDS}/{METADATA}": group_document(DICT_ATTRIBUTES)}
+def _shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
+    """The zarr.json files of a shard by their path inside its folder."""
+    arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
+    return {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]}), **arrays}
 
 
 def guards(documents: dict[str, bytes]) -> dict[str, tuple[int, int]]:

@@ -16,12 +16,13 @@ import pyarrow.compute as pc
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
-from streamcut.io.tables import row_kernels, text_words
+from streamcut.io.tables import kernels as k
+from streamcut.io.tables import text_words
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite
+from streamcut.io.tables.kernels import words_from
 from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
-from streamcut.io.tables.word_kernels import words_from
 
 T = TypeVar("T")
 _NO_ENDS = np.empty(0, np.int64)
@@ -195,7 +196,7 @@ class _Batch:
     def _assembled(self, values: np.ndarray, features: np.ndarray) -> text_words.Rows:
         out = _room(self.n, features.size + values.size)
         line = np.empty(len(features), np.int32)
-        return *out, row_kernels.assemble(self.encoder._fixed, values, features, line, *out)
+        return *out, k.assemble(self.encoder._fixed, values, features, line, *out)
 
     def _column(self, name: str) -> pa.Array:
         column = self.batch.column(name)
@@ -279,16 +280,16 @@ class _Batch:
             if unknown := int(np.count_nonzero((np.diff(slot.ends) > 0) & (np.diff(known) == 0))):
                 self.unseen[column.name] = unknown
         out = _room(self.n, len(features))
-        ones = row_kernels.count_words(slot.ends, features, *out)
+        ones = k.count_words(slot.ends, features, *out)
         if column.documents:
-            row_kernels.tfidf(out[0], out[1], self.encoder._idf[column.name], out[2])
+            k.tfidf(out[0], out[1], self.encoder._idf[column.name], out[2])
         return *out, ones and not column.documents
 
     def _hashed(self, column: Column) -> text_words.Rows:
         runs = self._runs(column)
         features = self.encoder.keys.hashed(*runs[1:], self._prefix(column))
         out = _room(self.n, len(features))
-        return *out, row_kernels.count_words(runs.ends, features, *out)
+        return *out, k.count_words(runs.ends, features, *out)
 
 
 def _absent(key: str, missing: np.ndarray) -> KeyColumn:
@@ -309,7 +310,7 @@ def _crossed(first: Words, second: Words) -> Words:
 
 def _merged(first: text_words.Rows, second: text_words.Rows) -> text_words.Rows:
     out = _room(len(first[0]) - 1, int(first[0][-1] + second[0][-1]))
-    return *out, row_kernels.merge_rows(first[:2], first[2], second[:2], second[2], *out)
+    return *out, k.merge_rows(first[:2], first[2], second[:2], second[2], *out)
 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:

@@ -59,9 +59,9 @@ class TableFile(ABC):
         self.n_rows: int | None = None
 
     @property
-    def position(self) -> int | None:
-        """Bytes read so far of a file that is read front to back, else None."""
-        return None
+    def taken(self) -> int:
+        """Bytes read so far of a text."""
+        return 0
 
     @property
     def told(self) -> list[str]:

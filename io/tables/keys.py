@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.foundation.units import format_bytes
-from streamcut.io.tables import word_kernels as k
+from streamcut.io.tables import kernels as k
 from streamcut.io.tables.arrow import codes_of
 
 UNSEEN, NONE = -2, -1  # no feature: a key that the dictionary lacks; nothing there

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.io.manifest import MAX_DISTINCT_LABELS
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, INTEGER, NUMBER, TEXT, Comparison
+from streamcut.io.sources.labels import Labels
 from streamcut.io.tables.arrow import NULLS, codes_of, decoded, floats_of, kind_of
 from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.values import spelled, type_of
@@ -64,18 +64,18 @@ def typed_rule(rule: LabelRule, column: pa.Array, labels_as: str, where: str) ->
     return replace(rule, type=BOOLEAN if rule.type == BOOLEAN else NUMBER)
 
 
-class LabelReader:
+class LabelReader(Labels):
     """Labels by `rule`. `learn`: words get numbers, 0, 1, …, in order of occurrence; otherwise words are those of the rule."""
 
     def __init__(self, rule: LabelRule, *, learn: bool) -> None:
-        self._rule, self._learn = rule, learn
-        self._words = dict(rule.words)
+        super().__init__(dict(rule.words), learn=learn)
+        self._rule = rule
 
     @property
     def rule(self) -> LabelRule:
         """The rule with all words so far."""
-        learned = self._rule.learned or len(self._words) > len(self._rule.words)
-        return replace(self._rule, words=tuple(self._words.items()), learned=learned)
+        learned = self._rule.learned or len(self.words) > len(self._rule.words)
+        return replace(self._rule, words=tuple(self.words.items()), learned=learned)
 
     def missing(self, column: pa.Array) -> np.ndarray:
         """Which rows have no label, bool (n,)."""
@@ -89,53 +89,27 @@ class LabelReader:
     def read(self, column: pa.Array, place: Place) -> np.ndarray:
         """float64 (n,) labels of a column without missing ones. Raises BadInputError, naming the row."""
         where, rule = place.file, self._rule
+
+        def at(row: int) -> str:
+            return f"{place(row)}, column {rule.column!r}"
+
         if rule.comparison is not None:
             return np.where(_outcome(column, rule.comparison, rule.type, where), 1.0, -1.0)
         kind = kind_of(column.type)
         if kind not in ("text", "number", "bool"):
             raise BadInputError(f"{where}: column {rule.column!r} holds {column.type}, which is not a label")
-        if self._words or self._learn:
-            return self._of_words(column, place)
-        if kind == "text":
-            return self._numbers_of_texts(column, place)
+        codes, distinct = _coded(column) if kind == "text" or self.words or self.learn else (np.empty(0, int), [])
+        if self.words or self.learn:
+            return self.coded(codes, [spelled(text, rule.type) or text for text in distinct], self.number, at)
+        if kind == "text":  # numbers, or booleans (1 and 0)
+            others = "neither true nor false" if rule.type == BOOLEAN else "no number"
+            what = f"is {others}, as those before are; {_AS_WORDS}"
+            return self.coded(codes, distinct, lambda text: _label(text, rule.type), at, what)
         values = floats_of(column)
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values)))
-            raise BadInputError(f"{place(row)}, column {rule.column!r}: label {values[row]} is not finite")
+            raise BadInputError(f"{at(row)}: label {values[row]} is not finite")
         return values
-
-    def _numbers_of_texts(self, column: pa.Array, place: Place) -> np.ndarray:
-        """Labels that are numbers, or booleans (1 and 0), written as text."""
-        codes, distinct = _coded(column)
-        numbers = np.array([_label(text, self._rule.type) for text in distinct])
-        if np.isnan(numbers[codes]).any():
-            row = int(np.argmax(np.isnan(numbers[codes])))
-            others = "neither true nor false" if self._rule.type == BOOLEAN else "no number"
-            what = f"label {distinct[codes[row]]!r} is {others}, as those before are; {_AS_WORDS}"
-            raise BadInputError(f"{place(row)}, column {self._rule.column!r}: {what}")
-        return numbers[codes]
-
-    def _of_words(self, column: pa.Array, place: Place) -> np.ndarray:
-        codes, distinct = _coded(column)
-        kind = self._rule.type
-        distinct = [spelled(text, kind) or text for text in distinct]
-        numbers = np.full(len(distinct), np.nan)
-        for code in dict.fromkeys(codes.tolist()):  # in the order of the rows
-            word = distinct[code]
-            number = self._words.get(word)
-            if number is None and self._learn and not self._rule.words:
-                number = self._words[word] = float(len(self._words))
-            if number is None:
-                known = ", ".join(map(repr, list(self._words)[:10]))
-                row = int(np.argmax(codes == code))
-                raise BadInputError(f"{place(row)}, column {self._rule.column!r}: label {word!r} is none of {known}")
-            numbers[code] = number
-        if len(self._words) > MAX_DISTINCT_LABELS:
-            raise BadInputError(
-                f"{place.file}: column {self._rule.column!r} has more than {MAX_DISTINCT_LABELS:,} different words; "
-                "does it hold labels?"
-            )
-        return numbers[codes]
 
 
 def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
@@ -146,46 +120,37 @@ def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
     return codes_of(encoded, -1), texts
 
 
-def _label(text: str, kind: str | None) -> float:
-    """The number of a label; nan: it is not of this type."""
+def _label(text: str, kind: str | None) -> float | None:
+    """The number of a label; None: it is not of this type."""
     if kind == BOOLEAN and text in BOOLEANS:
         return float(BOOLEANS[text] == "true")
-    return float(text) if kind in (BOOLEAN, NUMBER) and text and spelled(text, NUMBER) else np.nan
+    return float(text) if kind in (BOOLEAN, NUMBER) and text and spelled(text, NUMBER) else None
 
 
 class LabelCodings:
     """The codings of two labels in the files of a table: 1 and 0 in one, 1 and −1 in another, are not three labels."""
 
-    def __init__(self, state: Sequence[Any] = ()) -> None:
-        self._first: dict[str, str] = dict(state[0]) if state else {}  # {"0" or "-1": the first file that has only this one}
-        self._file, self._seen, self._others = tuple(state[1:4]) if state else ("", [], False)
-        self._seen = list(self._seen)
+    def __init__(self, state: Sequence[Any] | None = None) -> None:
+        first, file, here, others = state or ({}, "", (), False)
+        self._first: dict[str, str] = dict(first)  # {"0" or "-1": where it is first}
+        self._file, self._here, self._others = str(file), set(here), bool(others)  # of the current file
 
     def state(self) -> list[Any]:
         """In JSON types, for resuming."""
-        return [dict(self._first), self._file, list(self._seen), self._others]
+        return [dict(self._first), self._file, sorted(self._here), self._others]
 
     def add(self, file: str, row: int, y: np.ndarray) -> None:
         """Add the labels, float64 (n,), of the next rows, from row `row` of `file` on."""
-        if self._others:
-            return
         if file != self._file:
-            self._end_file()
-            self._file, self._seen = file, []
-        zero, one, minus = y == 0.0, y == 1.0, y == -1.0
-        self._others = not (zero | one | minus).all()
-        for name, found in (("0", zero), ("-1", minus)):
-            if found.any() and name not in [seen for seen, _ in self._seen]:
-                self._seen.append([name, row + int(np.argmax(found))])
-
-    def _end_file(self) -> None:
-        self._others = self._others or len(self._seen) > 1
-        for name, row in self._seen:
-            self._first.setdefault(name, f"{self._file}: row {row} (0-based)")
+            self._file, self._here = file, set()
+        for name, there in (("0", y == 0.0), ("-1", y == -1.0)):
+            if there.any():
+                self._first.setdefault(name, f"{file}: row {row + int(np.argmax(there))} (0-based)")
+                self._here.add(name)
+        self._others = self._others or len(self._here) == 2 or not np.isin(y, (-1.0, 0.0, 1.0)).all()
 
     def end(self, column: str | None) -> None:
         """Raise BadInputError if some files have labels 1 and 0, others 1 and −1, and no other labels or mixtures occur."""
-        self._end_file()
         if not self._others and len(self._first) == 2:
             raise BadInputError(
                 f"{self._first['0']} has the label 0, {self._first['-1']} has -1, and no file has both: are they one label? Make "
@@ -197,7 +162,7 @@ def _outcome(column: pa.Array, comparison: Comparison, type_of_labels: str | Non
     column = decoded(column)
     if kind_of(column.type) == "text" and type_of_labels in (BOOLEAN, NUMBER):
         codes, distinct = _coded(column)
-        numbers = np.array([_label(text, BOOLEAN if type_of_labels == BOOLEAN else NUMBER) for text in distinct])[codes]
+        numbers = np.array([_label(text, type_of_labels) for text in distinct], np.float64)[codes]
         column = pa.array(numbers if type_of_labels != BOOLEAN else numbers == 1.0)
     kind = kind_of(column.type)
     try:

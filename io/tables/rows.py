@@ -15,6 +15,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
 from streamcut.io.sources.canonical import checked_weights, narrowed
+from streamcut.io.sources.labels import SKIP
 from streamcut.io.tables.arrow import floats_of, kind_of, without
 from streamcut.io.tables.encoder import Encoder, Place
 from streamcut.io.tables.labels import LabelReader
@@ -129,7 +130,7 @@ class RowMaker:
         if not self._skip:
             raise BadInputError(
                 f"{file}: row {int(rows[np.argmax(missing)])} (0-based), column {self.recipe.labels.column!r}: the label is "
-                "missing; --missing-labels=skip leaves such rows out"
+                f"missing{SKIP}"
             )
         counters["rows without label left out"] += int(missing.sum())
         return batch.filter(pa.array(~missing)), rows[~missing]

@@ -21,9 +21,8 @@ from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, read
 from streamcut.io.tables.arrow import ColumnTypeError, without
 from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
-from streamcut.io.tables.fitting import to_find, with_numbers, with_words
+from streamcut.io.tables.fitting import recipe_of, to_find, with_numbers, with_words
 from streamcut.io.tables.labels import LabelCodings
-from streamcut.io.tables.opening import recipe_of
 from streamcut.io.tables.roles import check_types, label_read_as, read_as
 from streamcut.io.tables.rows import RowMaker
 from streamcut.io.tables.times import check_zone
@@ -138,7 +137,7 @@ class TableSource:
             self._expect_again("bins and means are found", "--no-standardise, and no bins,")
             recipe = with_numbers(recipe, self._values([column.name for column in wanted]), wanted)
         learn = True
-        if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in table.columns):
+        if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in self.maker.table.columns):
             self._expect_again("words are counted", "--text-weights=counts")
             rows = TableSource(self.files, _maker(recipe, options, room=sizes.keys), sizes, grouped=False)
             weighed, least, stopped = options.weighs_words, options.min_count, options.stop_words or ()
@@ -157,10 +156,10 @@ class TableSource:
         """See Source."""
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
-        groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings", ()))
+        groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings"))
         for at, (chunk, unusual, kept, labelled) in self._made(_At(begin["file"], begin["row"], begin["read"])):
             file = self.files[at.file]
-            place = {**at._asdict(), "given": given, "counters": dict(self.counters), "offset": file.position or 0}
+            place = {**at._asdict(), "given": given, "counters": dict(self.counters), "taken": file.taken}
             if self._one_coding:
                 place["codings"] = codings.state()
                 codings.add(file.name, at.row, chunk.y)

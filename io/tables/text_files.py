@@ -20,7 +20,7 @@ from streamcut.io.tables.arrow import NULLS
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, absent_names, given_role, opened, some, unique_names
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.inputs import NOT_UTF8, STDIN, Counted, Input, Joined, not_text, open_bytes
+from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, Joined, not_text, open_bytes
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
 _SEP = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
@@ -37,15 +37,15 @@ class TextFile(TableFile):
 
     def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
         super().__init__(path, spelling)
-        self._stream: Counted | None = None
+        self._raw: Any = None  # the file that is read
         self._first: pa.RecordBatch | None = None
         self._kept: io.RawIOBase | None = None  # standard input whose beginning has been read
         self._names: list[str] | None = None  # of the columns if there is no line of names
         self._skipped = 0  # bytes of a line before all others
 
     @property
-    def position(self) -> int | None:
-        return None if self._stream is None else self._stream.taken
+    def taken(self) -> int:
+        return 0 if self._raw is None or self._raw.closed or self.name == STDIN else self._raw.tell()
 
     def schema(self) -> pa.Schema:
         return self.sample().schema
@@ -79,7 +79,7 @@ class TextFile(TableFile):
             if len(head) == wanted < _GUESS_MOST and head.count(b"\n") < _GUESS_LINES:
                 wanted *= 2
         if self.name == STDIN:
-            self._kept = Joined(head, stream.stream)
+            self._kept = Joined(head, stream)
         else:
             stream.close()
         if not head.strip():
@@ -89,13 +89,13 @@ class TextFile(TableFile):
             head = head[:cut]
         return head
 
-    def _bytes(self) -> Counted:
+    def _bytes(self) -> Any:
         """The decompressed bytes from the beginning on."""
         if self._kept is not None:
             kept, self._kept = self._kept, None
-            return Counted(kept)
-        raw = Input(STDIN).open() if self.name == STDIN else opened(self.name)
-        return Counted(open_bytes(raw, self.name)[0])
+            return kept
+        self._raw = Input(STDIN).open() if self.name == STDIN else opened(self.name)
+        return open_bytes(self._raw, self.name)[0]
 
 
 class CsvFile(TextFile):
@@ -178,7 +178,6 @@ class CsvFile(TextFile):
         wanted = schema if names[-1] in schema.names else schema.append(last)
         end = b"\n" + self._delimiter.encode().join([b'""'] * len(names)) + b"\n"
         with self._bytes() as stream:
-            self._stream = stream
             source = io.BufferedReader(Joined(b"", stream, end))
             source.read(self._skipped)
             reader = pcsv.open_csv(
@@ -286,7 +285,6 @@ class JsonFile(TextFile):
         """In blocks of whole lines: Arrow's own reader counts the rows of a block, and takes any bytes for UTF-8."""
         first, rest = 0, b""
         with self._bytes() as stream:
-            self._stream = stream
             reader, wanted = io.BufferedReader(stream), size.usual
             while more := reader.read(wanted):
                 block = rest + more

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from streamcut.io.recipe.table import Column
 from streamcut.io.tables import text_kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, decoded, kind_of
-from streamcut.io.tables.word_kernels import bytes_of
+from streamcut.io.tables.kernels import bytes_of
 
 BY_CONTEXT = (b"\xc4\xb0", b"\xce\xa3")  # İ becomes two characters, Σ depends on what follows: left to Python
 

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, BYTES, INTEGER, NUMBER, TEXT, TIME
 from streamcut.io.tables.arrow import NULLS, ColumnTypeError, ValueOfRowError, decoded, floats_of, kind_of
+from streamcut.io.tables.kernels import texts_of
 from streamcut.io.tables.keys import Words, coded, large
 from streamcut.io.tables.times import is_time, spelled_times, time_of
-from streamcut.io.tables.word_kernels import texts_of
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0*)?")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")

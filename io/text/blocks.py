@@ -18,7 +18,7 @@ from streamcut.io.text.inputs import AHEAD_BYTES, Input, find_inputs, open_bytes
 
 
 class RawBlock:
-    """A buffer and its lines: text[:stop], from byte `offset` of the decompressed input number `file`.
+    """A buffer and its lines: text[:stop], from byte `offset` of the decompressed input number `file`; `taken`: of its bytes.
 
     text[stop] is a line feed, the first of `padding` bytes. `last`: the file ends here, `unterminated`: without a line feed.
     `too_long`: no line feed in the first `stop` bytes, the most memory for a line; the line has `line_bytes`, counted up to a
@@ -28,7 +28,7 @@ class RawBlock:
     def __init__(self, size: int, padding: int) -> None:
         self._size, self._padding = size, padding
         self.text = bytearray(size + padding)
-        self.file = self.offset = self.stop = self.line_bytes = 0
+        self.file = self.offset = self.stop = self.line_bytes = self.taken = 0
         self.last = self.unterminated = self.too_long = False
 
     @property
@@ -100,7 +100,7 @@ def read_blocks(
                 if block.too_long:
                     block.line_bytes = block.stop + _bytes_to_line_feed(stream, longest - block.stop + 1)
                 position += block.stop
-                last = block.last
+                block.taken, last = raw.tell() if inputs[number].regular else 0, block.last
                 yield block
 
 
@@ -234,18 +234,29 @@ class BlockParser:
 
     def _run(self, array, text, stop, rules, cursor, label_of) -> None:
         """Run the kernel from `cursor` on until nothing is pending."""
-        start, pairs = cursor.copy(), np.empty((0, 2), np.int64)
-        known = np.empty(0)
-        while True:
-            k.parse(array, stop, rules, self._rows, cursor, self._pending, pairs[:, 0].copy(), known)
-            if cursor[k.PENDING] == 0:
-                return
-            pairs = np.concatenate((pairs, self._pending[: cursor[k.PENDING]]))
-            pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-            known = np.array([_value(text, a, b, label_of) for a, b in pairs.tolist()])
-            cursor[:] = start
+
+        def value(start: int, end: int) -> float:
+            token = bytes(memoryview(text)[start : max(end, ~end)])
+            return label_of(token) if end < 0 else float(token)
+
+        until_known(
+            lambda *known: k.parse(array, stop, rules, self._rows, cursor, self._pending, *known), cursor, self._pending, value
+        )
 
 
-def _value(text: bytearray, start: int, end: int, label_of: Callable[[bytes], float]) -> float:
-    token = bytes(memoryview(text)[start : max(end, ~end)])
-    return label_of(token) if end < 0 else float(token)
+def until_known(
+    run: Callable[[np.ndarray, np.ndarray], None], cursor: np.ndarray, pending: np.ndarray, value: Callable[[int, int], float]
+) -> None:
+    """Run a kernel with the sorted positions and the values of tokens that it left pending, until none are.
+
+    value   that of the token with this start and end in `pending`
+    """
+    before, pairs, values = cursor.copy(), np.empty((0, 2), np.int64), np.empty(0)
+    while True:
+        run(pairs[:, 0].copy(), values)
+        if cursor[k.PENDING] == 0:
+            return
+        pairs = np.concatenate((pairs, pending[: cursor[k.PENDING]]))
+        pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+        values = np.array([value(start, end) for start, end in pairs.tolist()])
+        cursor[:] = before

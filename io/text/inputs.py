@@ -251,8 +251,8 @@ class _Decompressed(io.RawIOBase):
     """The bytes of one or more consecutive compressed streams."""
 
     def __init__(self, file: Any, name: str, kind: str) -> None:
-        self._counted, self._name, self._kind = Counted(file), name, kind
-        source: Any = io.BufferedReader(self._counted, _PIECE)
+        self._file, self._name, self._kind = file, name, kind
+        source: Any = io.BufferedReader(file, _PIECE)
         if kind == "zstd":  # the package zstandard takes a missing end for the end
             import pyarrow as pa
 
@@ -270,32 +270,11 @@ class _Decompressed(io.RawIOBase):
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
             if getattr(error, "errno", None) is not None:
                 raise  # a disk error, not bad data
-            raise BadInputError(
-                f"{self._name}: the {self._kind} data is damaged before byte {self._counted.taken:,} of the file ({error}); "
-                "copy it again"
-            ) from error
+            where = f" before byte {self._file.tell():,} of the file" if self._file.seekable() else ""
+            raise BadInputError(f"{self._name}: the {self._kind} data is damaged{where} ({error}); copy it again") from error
 
     def close(self) -> None:
-        self._counted.close()
-        super().close()
-
-
-class Counted(io.RawIOBase):
-    """A stream that counts the bytes read from it."""
-
-    def __init__(self, stream: Any) -> None:
-        self.stream, self.taken = stream, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target) -> int:
-        got = self.stream.readinto(target) or 0
-        self.taken += got
-        return got
-
-    def close(self) -> None:
-        self.stream.close()
+        self._file.close()
         super().close()
 
 

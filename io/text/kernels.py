@@ -151,18 +151,20 @@ def _drop_zeros(indices, data, start, stop):
 
 
 @helper
-def _look_up(known_at, known, p):
-    """(value, True) of the token at byte p if it is among the known ones (`known_at` is sorted)."""
+def looked_up(start, end, known_at, known, pending, cursor):
+    """The value of the token from `start` to `end`, if it is among the known ones (`known_at` is sorted); else it is pending."""
     low, high = 0, len(known_at)
     while low < high:
         middle = (low + high) // 2
-        if known_at[middle] < p:
+        if known_at[middle] < start:
             low = middle + 1
         else:
             high = middle
-    if low < len(known_at) and known_at[low] == p:
-        return known[low], True
-    return 0.0, False
+    if low < len(known_at) and known_at[low] == start:
+        return known[low]
+    pending[cursor[PENDING], 0], pending[cursor[PENDING], 1] = start, end
+    cursor[PENDING] += 1
+    return 0.0
 
 
 @helper
@@ -179,7 +181,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
 
     buffer   uint8, with buffer[stop] a line feed and PADDING bytes from there on
     pending  int64 (stop//2 + 1, 2): receives (start, end) of tokens without a value, (start, ~end) if they are labels; if
-             cursor[PENDING] is not 0 afterwards, the output is invalid and the text must be parsed again
+             cursor[PENDING] is not 0 afterwards (as it is before), the output is invalid, and the text must be parsed again
     known_at, known   positions (sorted) and values of tokens that an earlier run left pending; nan refuses a label
 
     cursor (int64, CURSOR) is updated; with a code other than DONE it stands at the start of the refused line, counts included.
@@ -188,7 +190,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
     stop += origin
     indptr, indices, data = rows.indptr, rows.indices, rows.data
     row, entry, line, p, qid_mode = cursor[ROW], cursor[ENTRY], cursor[LINE], origin + cursor[POSITION], cursor[QID]
-    unpaired, comments, unsorted_rows, zeros, underflows, duplicates = 0, 0, 0, 0, 0, 0
+    comments, unsorted_rows, zeros, underflows, duplicates = 0, 0, 0, 0, 0
     top, bottom = cursor[TOP], cursor[BOTTOM]
     code, token, line_start = DONE, p, p
     hashing, shift = rules.hash_bits > 0, _U(64 - rules.hash_bits)
@@ -226,17 +228,11 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                 p += 1
             if colon >= 0:
                 p = token  # an empty label: this token is a feature
-            label, found = _look_up(known_at, known, token - origin)
-            if not found:
-                pending[unpaired, 0], pending[unpaired, 1] = token - origin, ~(p - origin)
-                unpaired += 1
+            label = looked_up(token - origin, ~(p - origin), known_at, known, pending, cursor)
         else:
             label, p, status = _number_apart(p)
             if status == PENDING_NUMBER:
-                label, found = _look_up(known_at, known, token - origin)
-                if not found:
-                    pending[unpaired, 0], pending[unpaired, 1] = token - origin, p - origin
-                    unpaired += 1
+                label = looked_up(token - origin, p - origin, known_at, known, pending, cursor)
             elif status == MALFORMED:
                 label = np.nan
         if not np.isfinite(label):
@@ -248,10 +244,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             start = p
             weight, p, status = _number_apart(p)
             if status == PENDING_NUMBER:
-                weight, found = _look_up(known_at, known, start - origin)
-                if not found:
-                    pending[unpaired, 0], pending[unpaired, 1] = start - origin, p - origin
-                    unpaired += 1
+                weight = looked_up(start - origin, p - origin, known_at, known, pending, cursor)
             if status == MALFORMED or not 0.0 <= weight < np.inf or not _ends_token(byte_at(p)):
                 code = BAD_WEIGHT
                 break
@@ -313,10 +306,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             value, p, status = number_at(start)
             if status != OK:
                 if status == PENDING_NUMBER:
-                    value, found = _look_up(known_at, known, start - origin)
-                    if not found:
-                        pending[unpaired, 0], pending[unpaired, 1] = start - origin, p - origin
-                        unpaired += 1
+                    value = looked_up(start - origin, p - origin, known_at, known, pending, cursor)
                 elif status == MALFORMED:
                     code = BAD_VALUE
                     break
@@ -380,7 +370,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
 
     cursor[POSITION] = (p if code == DONE else line_start) - origin
     cursor[ROW], cursor[ENTRY], cursor[LINE], cursor[QID] = row, entry, line, qid_mode
-    cursor[CODE], cursor[TOKEN], cursor[PENDING] = code, token - origin, unpaired
+    cursor[CODE], cursor[TOKEN] = code, token - origin
     cursor[COMMENTS] += comments
     cursor[UNSORTED] += unsorted_rows
     cursor[ZEROS] += zeros

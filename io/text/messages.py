@@ -11,7 +11,6 @@ NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INDEX = re.compile(rb"\d+")
 _BLANK = "a blank stands beside a colon; remove it with: sed 's/[ \\t]*:[ \\t]*/:/g' OLD > NEW"
 _VALUE = "features need values, as in 7:1"
-_LIBFFM = re.compile(rb"\d+:\d+:[^:]*")
 _SHOWN = 60  # characters of a token
 OLD_MAC = "lines end in a carriage return alone (old Mac line ends); convert them with: tr '\\r' '\\n' < OLD > NEW"
 
@@ -88,81 +87,70 @@ def _second_of_its_kind(line: bytes) -> int:
 
 
 _QIDS = "either all rows have a qid, right after the label, or none"
-_REASONS: dict[int, tuple[str, str | None]] = {  # of the codes that say all
-    k.BAD_WEIGHT: ("the weight after the label is not a number ≥ 0", None),
-    k.BAD_QID: ("qid must be a whole number from 0 to 9223372036854775807", None),
-    k.QID_MISSING: ("this row has no qid, but earlier rows have one", _QIDS),
-    k.QID_UNEXPECTED: ("this row has a qid, but earlier rows have none", _QIDS),
-    k.BAD_BYTE: ("unexpected byte", None),
-    k.INDEX_LOW: ("feature index 0, but indices begin at 1", "--index-base=0 if the file counts from 0"),
-    k.SUM_OVERFLOW: ("values of the same feature sum to more than the type can hold", "--dtype=float64"),
-    k.DUPLICATE: ("the same feature twice in a row", "--duplicates=sum, or --duplicates=last"),
-}
+_CLOSE = "labels stand without blanks, as in 3,4,5; remove them with: sed 's/, */,/g' OLD > NEW"
+_LIBFFM = "this looks like libffm's field:feature:value, which is not svmlight"
+_NOT_FINITE = rb"(?i:[+-]?(nan|inf|infinity))"
+_ANY = rb".*"
+# (code of the kernel, what the token is, the reason, the hint), of which the first that fits is said
+_REASONS: list[tuple[int, bytes, str, str | None]] = [
+    (k.BAD_WEIGHT, _ANY, "the weight after the label is not a number ≥ 0", None),
+    (k.BAD_QID, _ANY, "qid must be a whole number from 0 to 9223372036854775807", None),
+    (k.QID_MISSING, _ANY, "this row has no qid, but earlier rows have one", _QIDS),
+    (k.QID_UNEXPECTED, _ANY, "this row has a qid, but earlier rows have none", _QIDS),
+    (k.BAD_BYTE, _ANY, "unexpected byte", None),
+    (k.INDEX_LOW, _ANY, "feature index 0, but indices begin at 1", "--index-base=0 if the file counts from 0"),
+    (k.SUM_OVERFLOW, _ANY, "values of the same feature sum to more than the type can hold", "--dtype=float64"),
+    (k.DUPLICATE, _ANY, "the same feature twice in a row", "--duplicates=sum, or --duplicates=last"),
+    (
+        k.BAD_LABEL,
+        rb".*,",
+        "several labels",
+        "labels stand without blanks, as in 3,4,5; remove them with: sed 's/, */,/g' OLD > NEW",
+    ),
+    (k.BAD_LABEL, rb".*,.*", "several labels", "--multilabel=LABEL makes the rows that have LABEL +1 and the others -1"),
+    (k.BAD_LABEL, NUMBER.pattern, "the label is too large", None),
+    (k.BAD_LABEL, _NOT_FINITE, "the label is not finite", None),
+    (k.BAD_LABEL, rb"[+-]?0[xX].*", "the label is not a number", "hexadecimal numbers are not supported"),
+    (k.BAD_LABEL, _ANY, "the label is not a number", "--label-map name=number,… translates names"),
+    (k.BAD_INDEX, rb"(cost|sid):.*", "{}: is not supported", None),
+    (k.BAD_INDEX, rb"qid:.*", "qid must come right after the label", None),
+    (k.BAD_INDEX, rb"\d+", "expected index:value", _VALUE),
+    (k.BAD_INDEX, rb"[^:]*", "expected index:value", None),
+    (k.BAD_INDEX, rb"-?\d+:.*", "negative feature index", None),
+    (k.BAD_INDEX, rb":.*", "the feature index is not a whole number", None),
+    (k.BAD_INDEX, _ANY, "the feature index is not a whole number", "--hash-bits=22 hashes names of features"),
+    (k.BAD_VALUE, rb"[^:]*:?", "the value is missing after the colon", "is the file cut off?"),
+    (k.BAD_VALUE, rb"\d+:\d+:[^:]*", "more than one colon", _LIBFFM),
+    (k.BAD_VALUE, rb"[^:]*:.*:.*", "more than one colon", "two features without a blank between them: is the line damaged?"),
+    (k.BAD_VALUE, rb"[^:]*:" + _NOT_FINITE, "the value is not a number", "values must be finite"),
+    (k.BAD_VALUE, rb"[^:]*:[+-]?0[xX].*", "the value is not a number", "hexadecimal numbers are not supported"),
+    (k.BAD_VALUE, rb"[^:]*:[+-]?\d+,\d+", "the value is not a number", "the decimal mark must be a point"),
+    (k.BAD_VALUE, _ANY, "the value is not a number", None),
+]
 
 
 def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, str | None]:
-    if code in _REASONS:
-        return _REASONS[code]
     name, colon, value = token.partition(b":")
-    if code == k.BAD_LABEL:
-        return _label_reason(token, rules, label_map)
+    rest = line[at + len(token) :].lstrip(b" \t")
+    if code == k.BAD_LABEL and colon and not rules.label_weights:
+        return "the label is missing, or has a weight", "a label comes first in every row; --label-weights reads label:weight"
+    if code == k.BAD_LABEL and label_map:
+        return "the label is not in --label-map", None
     if code == k.INDEX_HIGH and n_features is not None:
         return f"feature index beyond {given('n-features', n_features)} (indices begin at {rules.base})", None
     if code == k.INDEX_HIGH:
-        wide = _INDEX.fullmatch(name) and int(name) < 1 << 63
+        wide = name.isdigit() and int(name) < 1 << 63
         return "feature index too large", "--wide-index takes indices above 2147483647" if wide else None
     if code == k.OVERFLOW:
-        wide = _is_number(value) and abs(float(value)) < float("inf")
+        wide = NUMBER.fullmatch(value) is not None and abs(float(value)) < float("inf")
         return "value too large" + (" for float32" if wide else ""), "--dtype=float64" if wide else None
-    if code == k.BAD_INDEX:
-        if token.startswith(b"qid:"):
-            twice = re.search(rb"(?<![^ \t])qid:", line[:at])
-            return ("a second qid" if twice else "qid must come right after the label"), None
-        if name in (b"cost", b"sid") and colon:
-            return f"{name.decode()}: is not supported", None
-        if not colon:
-            apart = line[at + len(token) :].lstrip(b" \t").startswith(b":")
-            return "expected index:value", _BLANK if apart else _VALUE if _INDEX.fullmatch(token) else None
-        if _INDEX.fullmatch(name.removeprefix(b"-")):
-            return "negative feature index", None
-        return "the feature index is not a whole number", "--hash-bits=22 hashes names of features" if name else None
-    if colon and not value:
-        return "the value is missing after the colon", _BLANK if line[at + len(token) :].strip() else "is the file cut off?"
-    if b":" in value:
-        if _LIBFFM.fullmatch(token):
-            return "more than one colon", "this looks like libffm's field:feature:value, which is not svmlight"
-        return "more than one colon", "two features without a blank between them: is the line damaged?"
-    return "the value is not a number", _number_hint(value)
-
-
-def _label_reason(token: bytes, rules: k.Rules, label_map: bool) -> tuple[str, str | None]:
-    if b":" in token and not rules.label_weights:
-        return "the label is missing, or has a weight", "a label comes first in every row; --label-weights reads label:weight"
-    if label_map:
-        return "the label is not in --label-map", None
-    if token.endswith(b","):
-        return "several labels", "labels stand without blanks, as in 3,4,5; remove them with: sed 's/, */,/g' OLD > NEW"
-    if b"," in token:
-        return "several labels", "--multilabel=LABEL makes the rows that have LABEL +1 and the others -1"
-    if _is_number(token):
-        return "the label is too large", None
-    if token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
-        return "the label is not finite", None
-    return "the label is not a number", _number_hint(token) or "--label-map name=number,… translates names"
-
-
-def _is_number(token: bytes) -> bool:
-    return NUMBER.fullmatch(token) is not None
-
-
-def _number_hint(token: bytes) -> str | None:
-    if token.lower().lstrip(b"+-") in (b"nan", b"inf", b"infinity"):
-        return "values must be finite"
-    if re.fullmatch(rb"[+-]?0[xX].*", token):
-        return "hexadecimal numbers are not supported"
-    if re.fullmatch(rb"[+-]?\d+,\d+", token):
-        return "the decimal mark must be a point"
-    return None
+    fitting = ((reason, hint) for of, what, reason, hint in _REASONS if of == code and re.fullmatch(what, token, re.DOTALL))
+    reason, hint = next(fitting)
+    if code == k.BAD_INDEX and colon and name == b"qid" and re.search(rb"(?<![^ \t])qid:", line[:at]):
+        return "a second qid", None
+    if (code == k.BAD_INDEX and not colon and rest.startswith(b":")) or (code == k.BAD_VALUE and not value and rest.strip()):
+        hint = _BLANK
+    return reason.format(name.decode(errors="replace")), hint
 
 
 def _guess(line: bytes, first_line: bool) -> str | None:

@@ -6,24 +6,24 @@ import logging
 import queue
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, Self
 
 import numpy as np
 
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spelled
 from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.redaction import redacted
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.source import GroupCheck, Sizes, ahead, read_ahead
 from streamcut.io.text import kernels as k
 from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, Refused, TextSource, read_blocks
 from streamcut.io.text.inputs import Input, expect_whole
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
-from streamcut.io.text.options import SvmlightOptions, of_conversion, of_model, recipe_of
 
 if TYPE_CHECKING:
-    from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.formats.registry import Format, Raw
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,10 @@ _LINE_BYTES = 16  # of memory per byte of one long line, whose entries take at l
 _LARGEST_INDEX = np.iinfo(np.int32).max
 LONGEST_LINE = 1 << 28
 _REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
+_DTYPE = "float32"  # of values, by default
+_USUAL = ConvertOptions()
+_COUNTED = "files rows lines comment_lines unsorted_rows explicit_zeros underflows duplicates skipped_lines no_final_newline"
+_NO_COUNTS = dict.fromkeys(_COUNTED.split(), 0)
 _DUPLICATES = {"error": k.ERROR, "sum": k.SUM, "last": k.LAST}
 
 
@@ -53,51 +57,74 @@ class SvmlightSource(TextSource):
     index_base the base in use; None until an automatic one is found
     rejects    the first 20 lines refused under on_error="skip", with place and reason, also those before a resumed run
 
+    options       of `convert`; labels="none": rows need none, and labels present are skipped
+    recipe        decides instead of the options that it sets (BY_RECIPE)
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
-    recipe        the source of the options (`by_recipe`), if there was one
     """
 
     def __init__(
         self,
         paths: list[str],
-        options: SvmlightOptions | None = None,
+        options: ConvertOptions = _USUAL,
         *,
         threads: int = 2,
         block_bytes: int = 1 << 19,
-        max_line_bytes: int = LONGEST_LINE,
         held_line: int | None = None,
         model_takes: str | None = None,
-        recipe: Recipe | None = None,
     ) -> None:
         if threads < 1 or block_bytes < 16:
             raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
-        self.options = options or SvmlightOptions()
+        self._recipe = options.recipe
+        self.options = options = options if options.recipe is None else by_recipe(options.recipe, options)
+        _expect_sense(options)
         super().__init__(paths)
-        self.index_base = self.options.index_base
-        self.rejects: list[str] = []
-        self._threads, self._block_bytes, self._longest = threads, block_bytes, max(max_line_bytes, block_bytes)
+        self.index_base = None if options.index_base == "auto" else 1 if options.index_base is None else int(options.index_base)
+        self._threads, self._block_bytes = threads, block_bytes
+        self._longest = max(options.max_line_bytes or LONGEST_LINE, block_bytes)
         self._held = min(self._longest, held_line or self._longest)
-        self._model_takes, self._given = model_takes, recipe
-        self.counters = _no_counts()
+        self._model_takes = model_takes
+        self._go_on(None)
 
     @classmethod
     def open(cls, form: Format, paths: list[str], options: ConvertOptions, scratch: str) -> Self:
-        longest = options.max_line_bytes or LONGEST_LINE
-        return cls(paths, of_conversion(options), max_line_bytes=longest, recipe=options.recipe)
+        return cls(paths, options)
 
     @classmethod
     def scoring(cls, form: Format, paths: list[str], recipe: Recipe, raw: Raw) -> Self:
-        return cls(paths, of_model(recipe, raw, paths[0]), model_takes=recipe.in_words())
+        raw.expect_no_columns("svmlight text has no columns")
+        if recipe.table is not None:
+            raise BadInputError(
+                f"{paths[0]}: svmlight text, but the model takes {recipe.in_words()}; give it a table, or say its --format"
+            )
+        if recipe.hash_bits is not None and raw.index_base is not None:
+            raise UsageError("index_base: the model hashes the features as they are written, so their numbers have no first one")
+        options = by_recipe(recipe, ConvertOptions(labels=None if raw.labelled else "none", wide_index=True))
+        if raw.index_base is not None:
+            options = replace(options, index_base=raw.index_base)
+        if recipe.hash_bits is None:
+            options = replace(options, dtype="float64")  # the numbers as written; hashed sums match training bit for bit
+        return cls(paths, options, model_takes=recipe.in_words())
 
     @property
     def n_features(self) -> int | None:
         bits = self.options.hash_bits
         return self.options.n_features if bits is None else 1 << bits
 
+    @property
+    def counters(self) -> dict[str, int]:
+        return self._counts if self._model_takes is None else {}
+
     def begin(self, sizes: Sizes) -> None:
         self._threads, self._block_bytes = sizes.threads, sizes.block
         self._longest = max(self._longest, sizes.block)
         self._held = min(self._longest, max(sizes.block, sizes.row // (_LINE_BYTES * blocks_in_flight(sizes.threads))))
+
+    def _go_on(self, place: dict | None) -> dict:
+        """Restore what is carried from block to block: the lines before in the file, whether rows have a qid, the counters."""
+        place = place or {"file": 0, "offset": 0, "lines": 0, "qid_mode": k.QID_UNKNOWN, "counters": _NO_COUNTS, "rejects": ()}
+        self._lines, self._qid_mode = place["lines"], place["qid_mode"]
+        self._counts, self.rejects = dict(place["counters"]), list(place["rejects"])
+        return place
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """(rows, where their block started) of each block that has rows, in order; `start`, an earlier position, continues there.
@@ -108,96 +135,92 @@ class SvmlightSource(TextSource):
 
         Raises BadInputError with file:line:column, NotFoundError, and MemoryBudgetError for a line that does not fit in memory.
         """
-        self.rejects = list((start or {}).get("rejects", ()))
         if self.index_base is None:
             self.index_base = start["index_base"] if start else self._find_base()
         groups = None if self.options.group_by_qid else GroupCheck()
-        state = _State.at(start)
-        self.counters = state.counters if self._model_takes is None else {}
         rules = self._rules(self.index_base, self.options.n_features)
-        with closing(self._parsed(rules, state)) as parsed_blocks:
-            for raw, parsed in parsed_blocks:
-                place = {**state.place(raw, self.index_base), "rejects": list(self.rejects)}
-                try:
-                    self._account(raw, parsed, rules, state, report=True)
-                except BadInputError:
-                    if parsed.chunk.qid is not None and groups is not None and parsed.refused:
-                        self._check_groups(raw, parsed, place, groups, before=parsed.refused[0].line)
-                    raise
-                if parsed.chunk.qid is not None and groups is not None:
-                    self._check_groups(raw, parsed, place, groups)
-                chunk = replace(parsed.chunk, first_row=place["rows"])
-                if chunk.n_rows:
-                    yield chunk, place
-        if state.counters["rows"] == 0:
-            names = ", ".join(i.name for i in self.inputs[:3]) + (", …" if len(self.inputs) > 3 else "")
-            raise BadInputError(f"{names}: no rows")
+        with closing(self._parsed(rules, start)) as blocks:
+            for raw, parsed in blocks:
+                place = {"file": raw.file, "offset": raw.offset, "lines": self._lines, "rows": self._counts["rows"]}
+                place |= {"qid_mode": self._qid_mode, "index_base": self.index_base}
+                place |= {"counters": dict(self._counts), "rejects": list(self.rejects), "taken": raw.taken}
+                if groups is not None and parsed.chunk.qid is not None:
+                    self._check_groups(raw, parsed, groups)
+                self._account(raw, parsed, rules)
+                if raw.unterminated:
+                    logger.warning("%s: no line feed at the end of the file; is it complete?", self.paths[raw.file])
+                if parsed.chunk.n_rows:
+                    yield replace(parsed.chunk, first_row=place["rows"]), place
+        if self._counts["rows"] == 0:
+            raise BadInputError(f"{', '.join(self.paths[:3])}{', …' * (len(self.paths) > 3)}: no rows")
 
     def recipe(self) -> Recipe:
         """The recipe of these rows; the index base is known once reading has begun."""
-        return self._given or recipe_of(self.options, self.index_base)
+        o = self.options
+        if self._recipe is not None:
+            return self._recipe
+        return Recipe(
+            form="hashed" if o.hash_bits else "numbers",
+            hash_bits=o.hash_bits,
+            index_base=self.index_base,
+            dtype=o.dtype or _DTYPE,
+            duplicates="sum" if o.hash_bits else o.duplicates,
+            labels=LabelRule(tuple((o.label_map or {}).items()), o.multilabel, o.label_weights),
+        )
 
     def _rules(self, base: int, n_features: int | None) -> k.Rules:
         o = self.options
+        wide = o.wide_index or (o.n_features or 0) > _LARGEST_INDEX
         return k.Rules(
             base=base,
-            last=n_features - 1 + base if n_features is not None else _NO_LIMIT if self._takes_wide else _LARGEST_INDEX,
+            last=n_features - 1 + base if n_features is not None else _NO_LIMIT if wide else _LARGEST_INDEX,
             hash_bits=o.hash_bits or 0,
             duplicates=k.SUM if o.hash_bits else _DUPLICATES[o.duplicates],
             keep_zeros=o.keep_zeros,
             label_tokens=o.label_map is not None or o.multilabel is not None,
             label_weights=o.label_weights,
-            no_labels=o.no_labels,
+            no_labels=o.labels == "none",
         )
-
-    @property
-    def _takes_wide(self) -> bool:
-        return self.options.wide_index or (self.options.n_features or 0) > _LARGEST_INDEX
 
     def _find_base(self) -> int:
         """The index base of all files: 0 if any has index 0, else 1."""
-        streams = [i.name for i in self.inputs if not i.regular]
-        if streams:
+        if streams := [each.name for each in self.inputs if not each.regular]:
             raise UsageError(
                 f"{streams[0]}: an automatic index base reads the data twice, but a pipe can be read once; give --index-base"
             )
-        lowest = [_NO_LIMIT] * len(self.inputs)
-        highest = [-1] * len(self.inputs)
-        state = _State.at(None)
+        zero, last, n = "", "", self.options.n_features  # the first files with index 0, and with index n
         rules = self._rules(0, None)
-        with closing(self._parsed(rules, state)) as parsed_blocks:
-            for raw, parsed in parsed_blocks:
-                self._account(raw, parsed, rules, state, report=False)
-                lowest[raw.file] = min(lowest[raw.file], parsed.lowest)
-                highest[raw.file] = max(highest[raw.file], parsed.highest)
-        n = self.options.n_features
-        zero = next((i.name for i, low in zip(self.inputs, lowest, strict=True) if low == 0), None)
-        one = next((i.name for i, high in zip(self.inputs, highest, strict=True) if high == n), None)
-        if zero is not None and one is not None and zero != one:
+        with closing(self._parsed(rules, None)) as blocks:
+            for raw, parsed in blocks:
+                self._account(raw, parsed, rules)
+                name = self.paths[raw.file]
+                zero, last = zero or name * (parsed.lowest == 0), last or name * (parsed.highest == n)
+        if zero and last and zero != last:
             raise BadInputError(
-                f"{one} has index {n}, so its features begin at 1, but {zero} has index 0; convert each with its --index-base"
+                f"{last} has index {n}, so its features begin at 1, but {zero} has index 0; convert each with its --index-base"
             )
-        return 1 if zero is None else 0
+        return 0 if zero else 1
 
-    def _parsed(self, rules: k.Rules, state: _State) -> Generator[tuple[RawBlock, ParsedBlock]]:
+    def _parsed(self, rules: k.Rules, start: dict | None) -> Generator[tuple[RawBlock, ParsedBlock]]:
         """Blocks in order, one at a time until the first row shows whether rows have a qid."""
         skip, wide = self.options.on_error == "skip", (self.options.n_features or 0) > 1 << 31
+        place = self._go_on(start)
 
         def parse(raw: RawBlock) -> ParsedBlock:
-            return parsers[id(raw)].parse(raw, rules, state.qid_mode, self._label, skip)
+            return parsers[id(raw)].parse(raw, rules, self._qid_mode, self._label, skip)
 
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
         buffers = [RawBlock(self._block_bytes, k.PADDING) for _ in range(blocks_in_flight(self._threads))]
-        parsers = {id(raw): BlockParser(np.dtype(self.options.dtype), wide) for raw in buffers}
+        parsers = {id(raw): BlockParser(np.dtype(self.options.dtype or _DTYPE), wide) for raw in buffers}
         for raw in buffers:
             free.put(raw)
-        reading = read_blocks(self.inputs, state.file, state.offset, free, self._held, self._longest)
+        reading = read_blocks(self.inputs, place["file"], place["offset"], free, self._held, self._longest)
         with closing(reading if self._threads == 1 else read_ahead(reading)) as blocks:
             try:
                 for raw in blocks:
                     yield raw, parse(raw)
                     free.put(raw)
-                    if self._threads > 1 and state.qid_mode != k.QID_UNKNOWN:
+                    if self._threads > 1 and self._qid_mode != k.QID_UNKNOWN:
                         break
                 with closing(ahead(blocks, parse, self._threads)) as working:
                     for raw, parsed in working:
@@ -220,27 +243,24 @@ class SvmlightSource(TextSource):
             return self.options.label_map.get(token.decode("utf-8", "backslashreplace"), np.nan)
         return float(token) if NUMBER.fullmatch(token) else np.nan
 
-    def _account(self, raw: RawBlock, parsed: ParsedBlock, rules: k.Rules, state: _State, *, report: bool) -> None:
-        """Advance `state` past the block; raise for its first refused line, or (with `report`) report all of them."""
-        name, before, counters = self.inputs[raw.file].name, state.lines, state.counters
+    def _account(self, raw: RawBlock, parsed: ParsedBlock, rules: k.Rules) -> None:
+        """Count the block; raises for its first refused line, or takes all of them down."""
+        before, counts = self._lines, self._counts
         if raw.too_long:
-            self._refuse_line(raw, f"{name}:{before + 1}")
+            self._refuse_line(raw, f"{self.paths[raw.file]}:{before + 1}")
         for refused in parsed.refused:
-            self._refuse(self.inputs[raw.file], before + refused.line + 1, refused, rules, counters, report)
-        counters["files"] += raw.last
-        counters["rows"] += parsed.chunk.n_rows
-        counters["lines"] += parsed.lines
-        counters["comment_lines"] += parsed.comments
-        counters["unsorted_rows"] += 0 if rules.hash_bits else parsed.unsorted_rows
-        counters["explicit_zeros"] += parsed.zeros
-        counters["underflows"] += parsed.underflows
-        counters["duplicates"] += parsed.duplicates
-        if raw.unterminated:
-            counters["no_final_newline"] += 1
-            if report:
-                logger.warning("%s: no line feed at the end of the file; is it complete?", name)
-        state.qid_mode = parsed.qid_mode
-        state.lines = 0 if raw.last else before + parsed.lines
+            self._refuse(self.inputs[raw.file], before + refused.line + 1, refused, rules)
+        counts["files"] += raw.last
+        counts["rows"] += parsed.chunk.n_rows
+        counts["lines"] += parsed.lines
+        counts["comment_lines"] += parsed.comments
+        counts["unsorted_rows"] += 0 if rules.hash_bits else parsed.unsorted_rows
+        counts["explicit_zeros"] += parsed.zeros
+        counts["underflows"] += parsed.underflows
+        counts["duplicates"] += parsed.duplicates
+        counts["no_final_newline"] += raw.unterminated
+        self._qid_mode = parsed.qid_mode
+        self._lines = 0 if raw.last else before + parsed.lines
 
     def _refuse_line(self, raw: RawBlock, where: str) -> NoReturn:
         """Raise for a line that is too long."""
@@ -254,7 +274,7 @@ class SvmlightSource(TextSource):
             f"{where}: the line has {raw.line_bytes:,} bytes, and --memory leaves {self._held:,} for one; raise --memory"
         )
 
-    def _refuse(self, file: Input, line: int, refused: Refused, rules: k.Rules, counters: dict[str, int], report: bool) -> None:
+    def _refuse(self, file: Input, line: int, refused: Refused, rules: k.Rules) -> None:
         column, reason = explain(
             refused.code,
             refused.text,
@@ -271,64 +291,54 @@ class SvmlightSource(TextSource):
                 with closing(file.open()) as again:
                     expect_whole(again, name)
             raise BadInputError(f"{name}:{line}:{column}: {reason}")
-        counters["skipped_lines"] += 1
-        if counters["skipped_lines"] > self.options.max_errors:
-            raise BadInputError(
-                f"more than {self.options.max_errors} refused lines (--max-errors); at {name}:{line}:{column}: {reason}"
-            )
-        if report and len(self.rejects) < _REJECTS:
+        self._counts["skipped_lines"] += 1
+        most = 1000 if self.options.max_errors is None else self.options.max_errors
+        if self._counts["skipped_lines"] > most:
+            raise BadInputError(f"more than {most} refused lines (--max-errors); at {name}:{line}:{column}: {reason}")
+        if len(self.rejects) < _REJECTS:
             text = refused.text[:_SHOWN].decode("utf-8", "backslashreplace").rstrip("\r\n")
             self.rejects.append(f"{redacted(name)}:{line}:{spelled(f'{column}: {reason}')}: {text}")
 
-    def _check_groups(
-        self, raw: RawBlock, parsed: ParsedBlock, place: dict, groups: GroupCheck, before: int | None = None
-    ) -> None:
-        """Raise for the first row that returns to an earlier group; `before`: only rows in earlier lines of the block."""
-        qid = parsed.chunk.qid
-        assert qid is not None
-        row = groups.first_repeat(qid)
-        if row is None:
-            return
-        in_block = _line_of_row(raw, parsed, row)
-        if before is not None and in_block > before:
-            return
-        name, line = self.inputs[raw.file].name, place["lines"] + in_block + 1
-        raise BadInputError(
-            f"{name}:{line}: qid {qid[row]} comes back after other rows; rows of a qid must be contiguous (or --group-by-qid)"
+    def _check_groups(self, raw: RawBlock, parsed: ParsedBlock, groups: GroupCheck) -> None:
+        """Raise for the first row that returns to an earlier group."""
+        assert parsed.chunk.qid is not None
+        row = groups.first_repeat(parsed.chunk.qid)
+        if row is not None and not raw.too_long:
+            raise BadInputError(
+                f"{self.paths[raw.file]}:{self._lines + _line_of_row(raw, parsed, row) + 1}: qid {parsed.chunk.qid[row]} comes "
+                "back after other rows; rows of a qid must be contiguous (or --group-by-qid)"
+            )
+
+
+def by_recipe(recipe: Recipe, options: ConvertOptions) -> ConvertOptions:
+    """`options` that read text into the features and labels of `recipe`; a label may be a word, or its number."""
+    words = dict(recipe.labels.words)
+    numbers = {spelling: number for number in words.values() for spelling in (f"{number:g}", f"{number:+g}")}
+    return replace(
+        options,
+        recipe=None,
+        index_base=1 if recipe.index_base is None else recipe.index_base,
+        hash_bits=recipe.hash_bits,
+        dtype=recipe.dtype or _DTYPE,
+        duplicates="error" if recipe.hash_bits is not None else recipe.duplicates,
+        label_map={**numbers, **words} or None,
+        multilabel=recipe.labels.multilabel,
+        label_weights=recipe.labels.weighted,
+    )
+
+
+def _expect_sense(options: ConvertOptions) -> None:
+    """Raise UsageError for options that exclude each other in svmlight text."""
+    if options.n_features is not None and options.n_features >= INT64_MAX:
+        raise UsageError(f"n_features: {options.n_features} is too large; the most is {INT64_MAX - 1}")
+    if options.hash_bits is not None and options.index_base == "auto":
+        raise UsageError("hash_bits gives the number of features; it does not go with an automatic index base")
+    if options.index_base == "auto" and options.n_features is None:
+        raise UsageError(
+            "an automatic index base needs --n-features, to tell features that begin at 1 from a feature 0 that never occurs"
         )
-
-
-@dataclass
-class _State:
-    """State carried from block to block; reading begins at `file` and `offset`."""
-
-    file: int
-    offset: int
-    lines: int
-    qid_mode: int
-    counters: dict[str, int]
-
-    @classmethod
-    def at(cls, place: dict | None) -> _State:
-        if place is None:
-            return cls(0, 0, 0, k.QID_UNKNOWN, _no_counts())
-        return cls(place["file"], place["offset"], place["lines"], place["qid_mode"], dict(place["counters"]))
-
-    def place(self, raw: RawBlock, index_base: int) -> dict:
-        return {
-            "file": raw.file,
-            "offset": raw.offset,
-            "lines": self.lines,
-            "rows": self.counters["rows"],
-            "qid_mode": self.qid_mode,
-            "index_base": index_base,
-            "counters": dict(self.counters),
-        }
-
-
-def _no_counts() -> dict[str, int]:
-    names = "files rows lines comment_lines unsorted_rows explicit_zeros underflows duplicates skipped_lines no_final_newline"
-    return dict.fromkeys(names.split(), 0)
+    if options.multilabel is not None and options.label_weights:
+        raise UsageError("multilabel and label_weights exclude each other: an empty label and a weight look the same")
 
 
 def _line_of_row(raw: RawBlock, parsed: ParsedBlock, row: int) -> int:

@@ -1,4 +1,4 @@
-"""Kernel: Vowpal Wabbit lines to tokens, each copied into the buffer of its kind."""
+"""Kernel: Vowpal Wabbit lines to labels, importances, keys and values."""
 
 from __future__ import annotations
 
@@ -6,155 +6,177 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.compiler.jit import kernel
+from streamcut.compiler.jit import helper, inlined, kernel
+from streamcut.io.text.kernels import CODE, ENTRY, LINE, ROW, TOKEN, looked_up
+from streamcut.io.text.number_kernels import MALFORMED, PENDING_NUMBER, number_at
 
-BLANK, TAB, LINE_FEED, RETURN, BAR, COLON, QUOTE, CARET = 32, 9, 10, 13, 124, 58, 39, 94
-HEADS = 3  # meaningful tokens before the first bar: label, importance, initial prediction
+LINE_FEED, RETURN, BAR, COLON, QUOTE, CARET = 10, 13, 124, 58, 39, 94
+READ, SKIP, NONE = range(3)  # labels: needed, nan where there is none, not read
+UNKNOWN, WEIGHTED, PLAIN = range(3)  # whether rows have importances, as the first one has
 
-
-class Tokens(NamedTuple):
-    """The output of `tokens`. Buffers are uint8 as large as the text (`keys`: larger by the namespaces); ends are int64.
-
-    Token t of a kind is buffer[ends[t]:ends[t + 1]]. Every row has HEADS heads (empty: absent). Every entry has a key, a value
-    (empty: 1) and, in `scale_of` int64, the number of its namespace's scale (an empty one: 1), whose row is in `scale_rows`
-    int64. The key of a feature without a name is empty in every namespace.
-    lines int64: the line of each row; indptr int64: entries of each row.
-    """
-
-    heads: np.ndarray
-    head_ends: np.ndarray
-    keys: np.ndarray
-    key_ends: np.ndarray
-    values: np.ndarray
-    value_ends: np.ndarray
-    scales: np.ndarray
-    scale_ends: np.ndarray
-    scale_of: np.ndarray
-    scale_rows: np.ndarray
-    lines: np.ndarray
-    indptr: np.ndarray
+# Codes. DONE: all of the text is parsed. The others describe the token from cursor[TOKEN] to cursor[END].
+DONE, NO_LABEL, BAD_LABEL, BAD_WEIGHT, NEGATIVE, UNWEIGHTED, PREDICTION, NAMELESS, BAD_VALUE, BAD_SCALE, TOO_LARGE = range(11)
+# Slots of the cursor, in addition to those of svmlight. WEIGHTS is read and written, FIRST is the line of the first row.
+FIRST, END, WEIGHTS, CURSOR = 10, 11, 12, 13
 
 
-@kernel
-def counts(text, stop):
-    """(lines, bars, blanks): of the first `stop` bytes of `text`, which bound the tokens of each kind."""
-    lines = bars = blanks = 0
-    for t in range(stop):
-        lines += text[t] == LINE_FEED
-        bars += text[t] == BAR
-        blanks += text[t] == BLANK or text[t] == TAB or text[t] == BAR
-    return lines, bars, blanks
+class Rows(NamedTuple):
+    """The output of `parse`, of the sizes of `room`: key e is keys[key_ends[e]:key_ends[e + 1]]."""
+
+    y: np.ndarray  # float64 (rows)
+    weight: np.ndarray  # float64 (rows)
+    indptr: np.ndarray  # int64 (rows + 1)
+    values: np.ndarray  # float64 (entries)
+    keys: np.ndarray  # uint8
+    key_ends: np.ndarray  # int64 (entries + 1)
+
+
+@inlined
+def _is_blank(byte):
+    return byte == 32 or byte == 9
 
 
 @kernel
-def key_bytes(text, stop):
-    """Upper bound on the total bytes of all feature keys.
+def room(text, stop):
+    """(rows, entries, bytes of keys) that the first `stop` bytes of `text` have at most.
 
     A feature begins after a blank after a bar: there its namespace is counted, plus one for the caret; its own bytes follow.
     """
-    total = namespace = 0
+    lines = entries = keys = namespace = 0
     inside = named = False
     for t in range(stop):
         byte = text[t]
+        blank = _is_blank(byte)
+        entries += blank or byte == BAR
         if byte == LINE_FEED:
+            lines += 1
             inside = False
         elif byte == BAR:
             inside, named, namespace = True, True, 0
-        elif inside and byte in (BLANK, TAB):
+        elif inside and blank:
             named = False
-            total += namespace + 1
+            keys += namespace + 1
         elif inside and named:
             namespace += 1
         elif inside:
-            total += 1
-    return total + namespace + 1
+            keys += 1
+    return lines, entries, keys + namespace + 1
+
+
+@helper
+def _token_end(text, t, last):
+    """The position of the blank, tab or bar from t on, `last` if there is none."""
+    while t < last and not _is_blank(text[t]) and text[t] != BAR:
+        t += 1
+    return t
+
+
+@helper
+def _number(origin, begin, end, known_at, known, pending, cursor):
+    """The value of the whole token from `begin` to `end`: 1 if it is empty, nan if it is no finite number."""
+    if begin == end:
+        return 1.0
+    value, p, status = number_at(origin + begin)
+    if status == MALFORMED or p != origin + end or not np.isfinite(value):
+        return np.nan
+    return looked_up(begin, end, known_at, known, pending, cursor) if status == PENDING_NUMBER else value
 
 
 @kernel
-def tokens(text, stop, out):
-    """(rows, entries, scales) of the lines in text[:stop], which ends with a line feed; `out` (Tokens) is filled in place.
+def parse(text, stop, labels, single, out, cursor, pending, known_at, known):
+    """Parse the lines text[:stop] into `out` (Rows) until the end or the first refused one. A tag is skipped.
 
-    Sizes suffice: lines bound rows, bars scales, blanks entries (each begins after one), key_bytes keys, the text all else.
-    A row's heads are 0: label, 1: importance, 2: initial prediction; a tag is dropped, as are tokens
-    beyond HEADS.
+    text     uint8, with a line feed at the end and PADDING bytes after it; the key of a feature is `namespace^feature`
+    labels   READ, SKIP or NONE; single: values must fit float32
+    cursor   int64 (CURSOR), of which only WEIGHTS (UNKNOWN, WEIGHTED or PLAIN) is read
+    pending, known_at, known   as in the parser of svmlight
     """
-    row = entry = scale = at = 0
-    head_at = key_at = value_at = scale_at = np.int64(0)
-    out.indptr[0] = out.head_ends[0] = out.key_ends[0] = out.value_ends[0] = out.scale_ends[0] = 0
-    line = 0
+    origin = np.int64(text.ctypes.data)
+    row, entry, line, at, key_at, first = 0, 0, 0, 0, 0, -1
+    code, begin, end, weights = DONE, 0, 0, cursor[WEIGHTS]
+    out.indptr[0] = out.key_ends[0] = 0
     while at < stop:
-        end = at
-        while text[end] != LINE_FEED:
-            end += 1
-        last = end - 1 if end > at and text[end - 1] == RETURN else end
-        bar = at
-        while bar < last and text[bar] != BAR:
-            bar += 1
-        blank = True
-        for t in range(at, last):
-            blank = blank and (text[t] == BLANK or text[t] == TAB)
-        if not blank:
-            heads = 0
-            t = at
-            while t < bar:
-                while t < bar and (text[t] == BLANK or text[t] == TAB):
-                    t += 1
-                begin = t
-                while t < bar and text[t] != BLANK and text[t] != TAB:
-                    t += 1
-                tag = begin < bar and (text[begin] == QUOTE or (t == bar and bar < last))
-                if begin < t and not tag and heads < HEADS:
-                    for b in range(begin, t):
-                        out.heads[head_at] = text[b]
-                        head_at += 1
-                    heads += 1
-                    out.head_ends[HEADS * row + heads] = head_at
-            for rest in range(heads, HEADS):
-                out.head_ends[HEADS * row + rest + 1] = head_at
-            t = bar
-            name = name_end = t
-            while t < last:
-                if text[t] == BAR:
-                    t += 1
-                    name = t
-                    while t < last and text[t] != BLANK and text[t] != TAB and text[t] != COLON and text[t] != BAR:
-                        t += 1
-                    name_end = t
-                    if t < last and text[t] == COLON:
-                        t += 1
-                        while t < last and text[t] != BLANK and text[t] != TAB and text[t] != BAR:
-                            out.scales[scale_at] = text[t]
-                            scale_at += 1
-                            t += 1
-                    out.scale_rows[scale] = row
-                    scale += 1
-                    out.scale_ends[scale] = scale_at
-                    continue
-                if text[t] == BLANK or text[t] == TAB:
-                    t += 1
-                    continue
-                if name_end > name and text[t] != COLON:
+        stop_line, bar = at, -1
+        while text[stop_line] != LINE_FEED:
+            if text[stop_line] == BAR and bar < 0:
+                bar = stop_line
+            stop_line += 1
+        last = stop_line - (stop_line > at and text[stop_line - 1] == RETURN)
+        bar = last if bar < 0 else bar
+        heads, t, there = 0, at, bar < last
+        y, weight = 0.0 if labels == NONE else np.nan, 1.0
+        while t < bar and code == DONE:
+            if _is_blank(text[t]):
+                t += 1
+                continue
+            begin, end = t, _token_end(text, t, bar)
+            t, there = end, True
+            if text[begin] == QUOTE or (end == bar and bar < last):
+                continue
+            heads += 1
+            if heads == 1 and labels != NONE:
+                y = _number(origin, begin, end, known_at, known, pending, cursor)
+                code = BAD_LABEL if np.isnan(y) else DONE
+            elif heads == 2 and weights == PLAIN:
+                code = UNWEIGHTED
+            elif heads == 2:
+                weight = _number(origin, begin, end, known_at, known, pending, cursor)
+                code = BAD_WEIGHT if np.isnan(weight) else NEGATIVE if weight < 0.0 else DONE
+            elif heads > 2:
+                code = PREDICTION
+        if code == DONE and there and heads == 0 and labels == READ:
+            code = NO_LABEL
+        if code == DONE and there and weights == UNKNOWN:
+            weights = WEIGHTED if heads > 1 else PLAIN
+        name, name_end, scale = bar, bar, 1.0
+        while t < last and code == DONE:
+            if _is_blank(text[t]):
+                t += 1
+                continue
+            named = text[t] == BAR
+            begin = t = t + named
+            while t < last and not _is_blank(text[t]) and text[t] != COLON and text[t] != BAR:
+                t += 1
+            if named:
+                name, name_end = begin, t
+            elif t == begin:
+                code, end = NAMELESS, t
+                break
+            else:
+                if name_end > name:
                     for b in range(name, name_end):
                         out.keys[key_at] = text[b]
                         key_at += 1
                     out.keys[key_at] = CARET
                     key_at += 1
-                while t < last and text[t] != BLANK and text[t] != TAB and text[t] != COLON and text[t] != BAR:
-                    out.keys[key_at] = text[t]
+                for b in range(begin, t):
+                    out.keys[key_at] = text[b]
                     key_at += 1
-                    t += 1
-                if t < last and text[t] == COLON:
-                    t += 1
-                    while t < last and text[t] != BLANK and text[t] != TAB and text[t] != BAR:
-                        out.values[value_at] = text[t]
-                        value_at += 1
-                        t += 1
-                out.scale_of[entry] = scale - 1
-                entry += 1
-                out.key_ends[entry], out.value_ends[entry] = key_at, value_at
-            out.lines[row] = line
+            number = 1.0
+            if t < last and text[t] == COLON:
+                begin, end = t + 1, _token_end(text, t, last)
+                t = end
+                number = _number(origin, begin, end, known_at, known, pending, cursor)
+                if np.isnan(number):
+                    code = BAD_SCALE if named else BAD_VALUE
+                    break
+            if named:
+                scale = number
+                continue
+            out.values[entry] = number * scale
+            if not np.isfinite(np.float32(out.values[entry]) if single else out.values[entry]):
+                code = TOO_LARGE
+                break
+            entry += 1
+            out.key_ends[entry] = key_at
+        if code != DONE:
+            break
+        if there:
+            first = line if first < 0 else first
+            out.y[row], out.weight[row] = y, weight
             row += 1
             out.indptr[row] = entry
         line += 1
-        at = end + 1
-    return row, entry, scale
+        at = stop_line + 1
+    cursor[ROW], cursor[ENTRY], cursor[LINE], cursor[FIRST], cursor[WEIGHTS] = row, entry, line, first, weights
+    cursor[CODE], cursor[TOKEN], cursor[END] = code, begin, end

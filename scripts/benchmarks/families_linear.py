@@ -19,6 +19,7 @@ from sklearn.linear_model import ElasticNet, LogisticRegression, Ridge
 
 from streamcut.compiled import multiclass
 from streamcut.io.memory import MemoryDataset
+from streamcut.losses.crammer_singer import CrammerSinger
 from streamcut.training import train
 
 EPSILON, L1 = 0.1, 1.0
@@ -94,7 +95,8 @@ def residuals(loss: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray,
 
 def crammer_singer(scores: np.ndarray, y: np.ndarray) -> float:
     losses = np.empty(len(y))
-    multiclass.losses(np.searchsorted(np.unique(y), y), np.ascontiguousarray(scores), losses)
+    loss = CrammerSinger(scores.shape[1])
+    multiclass.losses(loss, np.searchsorted(np.unique(y), y), np.ascontiguousarray(scores), losses)
     return float(losses.sum())
 
 

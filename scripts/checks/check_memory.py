@@ -1,7 +1,7 @@
 """Whether commands stay within --memory: peak resident memory over the ceiling, a line a run.
 
 `convert` runs on inputs that are worst for it, `train` on 26 kinds of linear and 8 of kernel training, `predict`, `evaluate`,
-`calibrate`, `report`, `verify` and `export` on models of two and 20 classes and of rankings, with 1, 4 and 16 times the rows.
+`calibrate` and `verify` on models of two and 20 classes and of rankings, with 1, 4 and 16 times the rows.
 Each is asked with 1MB, which is refused, then with the least that the refusal names; `train` also with the least that it names
 beside an option. Ends with code 1 when a peak is above its ceiling, when a command fails otherwise than by this refusal, or when
 a refusal names no figure or one that does not do.
@@ -76,9 +76,7 @@ COMMANDS = {  # name: arguments; {out} is a file of its own
     "predict": ("{model}", "{data}", "--answer", "scores", "-o", "{out}.txt", "--force"),
     "evaluate": ("{model}", "{data}"),
     "calibrate": ("{model}", "{data}", "-o", "{out}.npz", "--force"),
-    "report": ("{model}", "--data", "{data}", "-o", "{out}.html", "--force"),
     "verify": ("{model}", "{data}", "--force"),
-    "export": ("{model}", "{out}.json", "--force"),
 }
 
 

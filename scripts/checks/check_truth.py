@@ -1,7 +1,7 @@
 """Claims of training against optima in 500 bits (python-flint), of every task and loss, on random, badly scaled problems.
 
 bound ≤ optimum ≤ F(w) ≤ primal, everything finite, "converged" within what was asked for, "rounding" only of gaps that rounding
-made. Prints what is false, and how often; exit code 1 if anything is. tests/inside/solvers/test_truth.py tries a few.
+made. Prints what is false, and how often; exit code 1 if anything is. tests/solvers/test_truth.py tries a few.
 Usage: python scripts/checks/check_truth.py [--problems 2000] [--seed 0] [--processes 2] [--kinds hinge,softmax,ranking]
            [--kernels 0]
 """
@@ -21,7 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from reference import truth
-from reference.exact_bounds import Violation
+from reference.scaled import Violation
 
 _OFFSETS = (0.0, 1e3, 1e6, 1e9)
 _TOGETHER = 20  # problems that a process is given at a time

@@ -2,7 +2,8 @@
 
 Usage: python scripts/checks/fuzz.py [NAME …] [--seconds S] [--steps N] [--lines N] [--seed K]
 
-Prints how many inputs each fuzzer of tests/inside/kit showed; ends with 1 at the first finding, and says which seed gives it.
+Prints how many inputs each fuzzer of tests/inside/kit showed. A finding ends its fuzzer and is printed with its seed; the others
+go on. Ends with 1 after any finding.
 """
 
 from __future__ import annotations

@@ -11,26 +11,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 BUCKET = "streamcut"
 
 
-@dataclass(frozen=True, slots=True)
-class S3Server:
-    """`bucket`: s3://BUCKET, to which AWS_* of this process's environment lead."""
-
-    bucket: str
-
-
 @contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """A server with an empty bucket."""
+def s3_server() -> Iterator[str]:
+    """The URL of an empty bucket, to which AWS_* of this process's environment lead."""
     import boto3
 
     if "AWS_ENDPOINT_URL" in os.environ:
-        yield S3Server(f"s3://{BUCKET}")
+        yield f"s3://{BUCKET}"
         return
     with ExitStack() as stack:
         port = stack.enter_context(_moto(Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="s3-")))))
@@ -39,7 +31,7 @@ def s3_server() -> Iterator[S3Server]:
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
         stack.callback(os.environ.pop, "AWS_ENDPOINT_URL")
         _until(lambda: boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"]).create_bucket(Bucket=BUCKET))
-        yield S3Server(f"s3://{BUCKET}")
+        yield f"s3://{BUCKET}"
 
 
 @contextmanager

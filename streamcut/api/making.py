@@ -14,10 +14,9 @@ from streamcut.io.conversion.options import ConvertOptions
 
 if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
-    from streamcut.fitting.fitted import Fitted
+    from streamcut.fitting import Fitted
     from streamcut.grids.search import Tried
-    from streamcut.io.conversion.convert import ConvertReport
-    from streamcut.io.conversion.progress import Progress
+    from streamcut.io.conversion.convert import ConvertReport, Progress
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.models.model import Model
     from streamcut.progress.display import Display
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from streamcut.tuning import CrossValidated, Tuned
 
 
-@verb("streamcut.fitting.fit", TrainOptions)
+@verb("streamcut.fitting", TrainOptions)
 def fit(
     data: Any,
     label: str | None = None,

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 from streamcut.api.verb import verb
 
 if TYPE_CHECKING:
-    from streamcut.certifying.record import Certified
+    from streamcut.certifying.certify import Certified
     from streamcut.data.inputs import Raw
     from streamcut.evaluation import Evaluation
     from streamcut.models.model import Model
-    from streamcut.reports.explained import Explanation
-    from streamcut.reports.named_weights import Weight
     from streamcut.reports.page import Report
+    from streamcut.reports.weights import Explanation, Weight
     from streamcut.verification import Verification
     from streamcut.weight_errors import StandardErrors
 
@@ -115,7 +114,7 @@ def evaluate(
     """
 
 
-@verb("streamcut.reports.explained")
+@verb("streamcut.reports.weights")
 def explain(
     model: Model | str | os.PathLike,
     data: Any,
@@ -150,7 +149,7 @@ def explain(
     """
 
 
-@verb("streamcut.reports.named_weights")
+@verb("streamcut.reports.weights")
 def weights(
     model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
 ) -> list[Weight]:
@@ -266,8 +265,8 @@ def certify(
     passes     over the rows, 1 to 30
     C, loss    of F = ½‖w‖² + C Σ u_i ℓ_i, if the model does not record them; if given, they override it (ours say them)
     epsilon    of the epsilon-insensitive losses, if the model does not record it
-    intercept  "free": b costs nothing (not of Crammer & Singer's loss); "none"; or the value of a bias feature whose weight
-               is regularised
+    intercept  "free": b costs nothing (not of a joint loss of several classes); "none"; or the value of a bias feature whose
+               weight is regularised
     memory     "4GB", "50%" or "auto": ceiling on the resident memory of this process
 
     Raises UsageError for models that have no such problem or do not record it; BadInputError for data with one label or with

@@ -9,6 +9,5 @@ weights can go below, and better weights, whose F shows how far the model is fro
 numbers, with all rounding counted (streamcut.foundation.rounding), and rows may be more than memory holds.
 
 `foreign.py` is what another program's model says about its problem; `estimators.py` reads it from scikit-learn's objects,
-`model_files.py` from files. `objective.py` computes F by one pass, `certify.py` trains from the given weights, `record.py` is the
-result.
+`model_files.py` from files. `objective.py` computes F by one pass, `certify.py` trains from the given weights.
 """

@@ -4,29 +4,108 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamcut.certifying.estimators import foreign
 from streamcut.certifying.model_files import read_foreign
-from streamcut.certifying.objective import Objective, objectives, training_options
-from streamcut.certifying.record import AfterPass, Certified
+from streamcut.certifying.objective import objectives, training_options
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.scaled import ScaledDataset
-from streamcut.foundation.rounding import above, below
-from streamcut.models.certificate import StopReason
+from streamcut.execution.views import ScaledDataset
+from streamcut.foundation.shown import Shown
+from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import is_model, load_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import BEGUN, Model
 from streamcut.problem import FREE, NONE
 from streamcut.training import train
 
 MOST_PASSES = 30  # beyond which training is the better tool
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
-_DONE = 1e-12  # of F: the rest is rounding
+_NOTHING = 1e-12  # of F: the rest is rounding
+_FAR = 0.01  # of F: if the gap is wider, the verdict says what helps
+
+
+class AfterPass(NamedTuple):
+    """What was known after `passes` passes: parts of the model's objective; the best objective found and the lower bound."""
+
+    passes: int
+    at_most: float
+    at_least: float
+    better_primal: float
+    lower_bound: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Certified(Shown):
+    """certificate   of the given model: `primal` its objective, `lower_bound` what no weights can go below, `gap`
+    at_least      how far it is above the optimum at least, as a part of its objective: better weights were found
+    better        the best model that was found, itself a model to save or to predict with
+    passes        what was known after each
+    rows          that were read
+    classes       of one problem for each class, whose sums are given above: (label, certificate, at_least) of each
+    """
+
+    certificate: Certificate
+    at_least: float
+    better: LinearModel
+    passes: tuple[AfterPass, ...]
+    rows: int
+    classes: tuple[tuple[float, Certificate, float], ...] = ()
+
+    @property
+    def intercept(self) -> str | float:
+        """Of the problem: "free", "none", or the value of the bias feature."""
+        return FREE if self.better.problem.free else self.better.problem.constant or NONE
+
+    @property
+    def at_most(self) -> float:
+        """How far the model can be above the optimum at most, as a part of its objective."""
+        primal = self.certificate.primal
+        return self.certificate.gap / primal if primal > 0.0 else 0.0
+
+    def shown(self) -> dict[str, Any]:
+        return {"primal": self.certificate.primal, "at_most": self.at_most, "at_least": self.at_least}
+
+    def in_words(self) -> str:
+        """The verdict in two sentences."""
+        primal, bound = self.certificate.primal, self.certificate.lower_bound
+        if primal <= _NOTHING * self.certificate.c_bar * self.certificate.unit:
+            return f"The objective is {primal:.3g}, which is 0 but for rounding: these weights are an optimum."
+        far = self.at_most > _FAR and self.at_most > 10.0 * self.at_least
+        more = " More passes or features of similar size would narrow this." if far else ""
+        if self.classes:
+            label, found, _ = max(self.classes, key=lambda each: each[1].gap)
+            most = 100 * found.gap / primal
+            more = f" A sum over {len(self.classes)} classes, with the largest share in {label:g}: {most:.2g} %.{more}"
+        return (
+            f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
+            f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}.{more}"
+        )
+
+    def report(self) -> dict[str, Any]:
+        """The same in JSON types."""
+        whole = self.certificate
+        return {
+            "rows": self.rows,
+            "primal": whole.primal,
+            "lower_bound": whole.lower_bound,
+            "gap": whole.gap,
+            "at_most": self.at_most,
+            "at_least": self.at_least,
+            "better_primal": self.passes[-1].better_primal,
+            "better_intercept": np.asarray(self.better.intercept).tolist(),
+            "intercept": self.intercept,
+            "passes": [each._asdict() for each in self.passes],
+            "classes": [
+                {"label": label, "primal": found.primal, "lower_bound": found.lower_bound, "at_least": at_least}
+                for label, found, at_least in self.classes
+            ],
+        }
 
 
 def certify(
@@ -64,40 +143,39 @@ def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) ->
     """One pass for F of the model `start`, then `passes` of training from it, over rows that match it; `what` names it."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
         values = objectives(start, dataset)
-    values = [Objective(F + 2.0 * error, 4.0 * error) for F, error in values]  # F at most, and how much that may be more
-    primal = math.fsum(F for F, _ in values)
+    at_most, at_least = [F + 2.0 * error for F, error in values], [F - 2.0 * error for F, error in values]
+    primal, least = math.fsum(at_most), math.fsum(at_least)
     if not math.isfinite(primal):
         raise BadInputError("the objective of these weights is no finite float64; they are too large for these rows")
-    after: list[AfterPass] = []
 
-    def met(best: float, bound: float) -> None:
-        least = max(0.0, primal - math.fsum(off for _, off in values) - best)
-        at_most, at_least = ((primal - bound) / primal, least / primal) if primal > 0.0 else (0.0, 0.0)
-        after.append(AfterPass(len(after) + 1, at_most, at_least, best, bound))
+    def part(distance: float, of: float = primal) -> float:
+        return distance / of if of > 0.0 else 0.0
 
-    options = training_options(start, dataset) | {"tol": None, "tol_relative": _DONE, "max_passes": passes, "memory": memory}
+    def after(number: int, best: float, bound: float) -> AfterPass:
+        return AfterPass(number, part(primal - bound), part(max(0.0, least - best)), best, bound)
+
+    options = training_options(start, dataset) | {"tol": None, "tol_relative": _NOTHING, "max_passes": passes, "memory": memory}
     try:
-        found: Any = train(dataset, on_iteration=lambda now: met(now.primal, now.lower_bound), **options)
+        found: Any = train(dataset, **options)
     except MemoryBudgetError as error:
         raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
-    bound = found.certificate.lower_bound
-    after[-1:] = []
-    met(min(found.certificate.primal, primal), bound)
+    end = found.certificate
+    lines = enumerate(found.history, 1)  # sums over classes there are rounded to nearest
+    course = [after(number, line["primal"], min(line["lower_bound"], end.lower_bound)) for number, line in lines]
+    course[-1] = after(len(course), min(end.primal, primal), end.lower_bound)
     given = [
         replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
-        for each, (F, _) in zip(found.certificates, values, strict=True)
+        for each, F in zip(found.certificates, at_most, strict=True)
     ]
-    whole = given[0] if len(given) == 1 else replace(given[0], primal=above(primal, 0.0), lower_bound=below(bound, 0.0))
-    begun = {"model": what, "primal": primal, "at_most": after[-1].at_most, "at_least": after[-1].at_least}
+    begun = {"model": what, "primal": primal, "at_most": course[-1].at_most, "at_least": course[-1].at_least}
     posed = replace(found.problem, scale=GIVEN) if isinstance(dataset, ScaledDataset) else found.problem
     better = replace(found, problem=posed, parameters=found.parameters | {BEGUN: begun})
     classes = () if len(given) == 1 else tuple(
-        (label, each, max(0.0, F - off - one.primal) / F if F > 0.0 else 0.0)
-        for label, each, (F, off), one in zip(start.labels, given, values, found.certificates, strict=True)
+        (label, each, part(max(0.0, F - one.primal), each.primal))
+        for label, each, F, one in zip(start.labels, given, at_least, found.certificates, strict=True)
     )  # fmt: skip
-    intercept = FREE if start.problem.free else start.problem.constant or NONE
-    return Certified(whole, after[-1].at_least, better, tuple(after[-passes:]), intercept, dataset.manifest.statistics.n_rows,
-                     classes)  # fmt: skip
+    rows = dataset.manifest.statistics.n_rows
+    return Certified(certificate_of(given), course[-1].at_least, better, tuple(course[-passes:]), rows, classes)
 
 
 def _check_ours(model: Any, what: str, asked: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.certifying.foreign import Foreign, intercept_of
 from streamcut.errors import CorruptError, UsageError
-from streamcut.foundation.opened import opened_file, readable
+from streamcut.foundation.opened import read_file, readable
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.loss_table import JOINT_LOSSES
 
@@ -37,11 +37,7 @@ def read_foreign(path: str, expect: Callable[[int], None] = lambda size: None) -
     """
     size = size_of(path) if is_url(path) else os.path.getsize(path)
     expect(_TIMES * (size or 0))
-    if is_url(path):
-        content = read_object(path)
-    else:
-        with opened_file(path) as file:
-            content = file.read()
+    content = read_object(path) if is_url(path) else read_file(path)
     with readable(path, CorruptError, "not a well-formed model"):
         if content.startswith(b"solver_type "):
             return _liblinear(path, content.decode("ascii"))
@@ -70,10 +66,7 @@ def _liblinear(path: str, text: str) -> Foreign:
     W = values.reshape(-1, scores)
     intercepts = W[d] * bias if has_bias else np.zeros(scores)
     said: dict[str, Any] = {"loss": loss, **intercept_of(max(bias, 0.0))}
-    if scores == 1 and not joint:
-        said["labels"] = (numbers[1], numbers[0]) if numbers else None
-        return Foreign(path, W[:d, 0].copy(), float(intercepts[0]), said)
-    return _in_order(path, W[:d], intercepts, numbers, said)
+    return _made(path, W[:d], intercepts, numbers[::-1] if scores == 1 else numbers, said)
 
 
 def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
@@ -89,14 +82,15 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
     expect(8 * d * K)
     w = np.zeros((d, K))
     w[features] = weights
-    labels = None if record.get("labels") is None else np.array(record["labels"], np.float64)
-    if K == 1:
-        return Foreign(path, w[:, 0].copy(), intercepts[0], {"labels": None if labels is None else tuple(labels[:2].tolist())})
-    if labels is None or len(labels) != K:
+    labels = np.array(record.get("labels") or [], np.float64)
+    if K > 1 and len(labels) != K:
         raise UsageError(f"{path} has {K} scores per row, but no numbers as their labels")
-    return _in_order(path, w, np.array(intercepts), labels.tolist(), {})
+    return _made(path, w, np.array(intercepts), labels.tolist(), {})
 
 
-def _in_order(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
+def _made(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
+    """The model of weights (d, K); labels (negative, positive) of one score, or one for each."""
+    if len(intercepts) == 1:
+        return Foreign(path, W[:, 0].copy(), float(intercepts[0]), said | {"labels": tuple(labels[:2]) or None})
     order = np.argsort(labels)
-    return Foreign(path, np.ascontiguousarray(W[:, order]), intercepts[order], {**said, "labels": tuple(sorted(labels))})
+    return Foreign(path, np.ascontiguousarray(W[:, order]), intercepts[order], said | {"labels": tuple(sorted(labels))})

@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.bundle.l1_only import L1Only
 from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled import vectors
-from streamcut.execution.occurring import OccurringDataset
+from streamcut.execution.views import OccurringDataset
 from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.io.manifest import Statistics
 from streamcut.measures.trained_loss import TrainedLoss

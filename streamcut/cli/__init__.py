@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
-`made.py` makes a command of a function, with the options that the library declares (streamcut.options): `run` of the module of
-its name, or one of `using.py`. `output.py` writes for people and for programs. Commands call the functions of the library and
-compute nothing. A new command is a function and a line in COMMANDS.
+`made.py` makes a command of the function of its name, with the options that the library declares (streamcut.options). `output.py`
+writes for people and for programs. Commands call the functions of the library and compute nothing. A new command is a function
+and a line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ COMMANDS = {  # descriptions are here so that listing imports none
     "verify": "Prove or refute a model's certificate, or prove one of any linear model.",
     "export": "Write a model in the format of another program.",
     "example": "Write small data to try things on.",
+}
+_HOMES = {  # modules of this package
+    **dict.fromkeys(("convert", "info"), "stores"),
+    **dict.fromkeys(("train", "fit"), "training"),
+    **dict.fromkeys(("predict", "explain", "evaluate"), "rows"),
 }
 EPILOG = """\b
 Examples:
@@ -101,10 +106,9 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        from streamcut.cli import using
         from streamcut.cli.made import command
 
-        run = getattr(using, cmd_name, None) or import_module(f"streamcut.cli.{cmd_name}").run
+        run = getattr(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}"), cmd_name)
         return configurable(command(cmd_name, run), cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

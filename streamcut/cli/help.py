@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -61,15 +60,15 @@ class Command(click.Command):
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(" ".join(text.split("\n\n", 1)[0].split()))
-        shown = [line.strip() for line in examples.splitlines() if line.strip()]
-        records = [_briefly(name, option) for name, option in zip(main, self._named(main), strict=True)]
+        by_name = {opt.lstrip("-"): param for param in self.params if isinstance(param, click.Option) for opt in param.opts}
+        records = [_briefly(name, by_name[name]) for name in main]
         with formatter.section("Options that most people need"):
             formatter.write_dl(records)
         ending = f"\nAll {len(self.params)} arguments and options, and more: streamcut {ctx.info_name} --help-all\n"
         room = LINES - formatter.getvalue().count("\n") - ending.count("\n") - 2
         with formatter.section("Examples"):
-            for line in _fitting(shown, room):
-                formatter.write(f"  {line}\n")
+            for line in examples.split("\n")[: max(room, 1)]:
+                formatter.write(f"{line}\n")
         formatter.write(ending)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -82,10 +81,6 @@ class Command(click.Command):
             with formatter.section(title):
                 formatter.write_dl(records)
 
-    def _named(self, names: Iterable[str]) -> list[click.Option]:
-        by_name = {opt.lstrip("-"): param for param in self.params if isinstance(param, click.Option) for opt in param.opts}
-        return [by_name[name] for name in names]
-
 
 def _briefly(name: str, option: click.Option) -> tuple[str, str]:
     """The option's name, and the first sentence of its help."""
@@ -94,11 +89,3 @@ def _briefly(name: str, option: click.Option) -> tuple[str, str]:
         metavar = "SIZE" if name == "memory" else option.metavar
         shown += f" {metavar or ('NAME' if isinstance(option.type, click.Choice) else option.type.name.upper())}"
     return shown, _SENTENCE.split(option.help or "", maxsplit=1)[0].rstrip(".;")
-
-
-def _fitting(examples: list[str], room: int) -> list[str]:
-    """As many examples as fit, each with its continuation lines."""
-    end = min(len(examples), max(room, 1))
-    while end < len(examples) and end > 1 and examples[end - 1].endswith("\\"):
-        end -= 1
-    return examples[:end]

@@ -3,6 +3,7 @@
 A command is a function: `run` of a module of this package, or one of using.py. What stands before the * in its signature are
 arguments, the rest options; what the verb has, too, takes default and text from there, the rest from the function itself. With
 **asked it has all other options of the verb, and those that `has` says, which are made of records of options (streamcut.options).
+Before it runs, files that it would write are refused where they exist, or are among those that it reads.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import click
 
 from streamcut import api
 from streamcut.cli.help import Command
+from streamcut.cli.output import is_unfinished, refuse_existing
 from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions
 from streamcut.errors import StreamcutError
@@ -43,6 +45,7 @@ _METAVARS = {
     "validation": "PART",
     "store": "PATH",
 }
+_READ, _WRITTEN = ("model", "data", "against", "validation", "feature_names"), ("output", "plot")  # files
 _SHORT = {"output": "-o", "quiet": "-q", "verbose": "-v"}
 _IN_PYTHON = ("raw", "path", "replace")  # arguments of verbs that commands do not have
 _TEXTS = {  # what many commands have beside their verbs
@@ -92,7 +95,29 @@ def command(name: str, run: Callable) -> click.Command:
     arguments = {each.name for each in parameters if isinstance(each, click.Argument)}
     prose = [re.sub(r"`(\w+)`", lambda found: found[1].upper() if found[1] in arguments else found[0], block) for block in prose]
     text = "\n\n".join([*prose, *(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)] if examples else [])])
-    return Command(name, callback=run, params=parameters, help=text)
+    return Command(name, callback=_once_outputs_are_good(name, run, parameters), params=parameters, help=text)
+
+
+def _once_outputs_are_good(name: str, run: Callable, parameters: list[click.Parameter]) -> Callable:
+    """`run`, called once nothing speaks against writing its outputs (`refuse_existing`). `force` is then also whether --resume
+    may replace the model of a run that was interrupted."""
+    written = [each for each in parameters if each.name == "file" or (each.name in _WRITTEN and isinstance(each, click.Option))]
+
+    def call(**given: Any) -> None:
+        read = [given.get(each) for each in (_READ if name != "calibrate" else _READ[1:])]  # which may replace its model
+        reads = [path for each in read for path in (each if isinstance(each, tuple) else [each])]
+        for parameter in written:
+            if (path := given[str(parameter.name)]) is None:
+                continue
+            force = given["force"] or (bool(given.get("resume")) and is_unfinished(path))
+            shown = "FILE" if isinstance(parameter, click.Argument) else f"--{parameter.name}"
+            refuse_existing(path, shown, force, reads=reads)
+            reads.append(path)
+            if parameter.name == "output":
+                given["force"] = force
+        run(**given)
+
+    return call
 
 
 def _signed(name: str, hint: Any, default: Any, text: str) -> click.Option:

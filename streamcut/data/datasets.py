@@ -16,8 +16,7 @@ from streamcut.foundation.redaction import redacted
 from streamcut.io.dataset import Dataset
 from streamcut.io.formats.finding import claim, is_raw
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.recipe.comparison import require_same
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.recipe import Recipe, require_same
 from streamcut.io.sources.lazy import framed, is_frame, is_lazy
 from streamcut.models.model import Model
 
@@ -30,11 +29,20 @@ _ROWS = (
 
 @contextmanager
 def stored(
-    data: Any, label: str | None, convert: Mapping[str, Any] | None, scratch: str | None, memory: Any
+    data: Any,
+    label: str | None,
+    convert: Mapping[str, Any] | None,
+    scratch: str | None,
+    memory: Any,
+    *,
+    place: str | os.PathLike | None = None,
+    **how: Any,
 ) -> Iterator[tuple[Any, dict[str, Any] | None]]:
-    """(`data`, None), or (a store made of a raw file or a frame and removed at the end, its `origin`).
+    """(`data`, None), or (a store made of a raw file or a frame, its origin).
 
     label, convert   the column with the labels, and more options of `streamcut.convert`; raw data need one of them
+    place            where to make the store; None: it is removed at the end
+    how              other arguments of `convert`
 
     Raises UsageError for `label` with data that has its own labels, and what `convert` raises.
     """
@@ -55,8 +63,8 @@ def stored(
     if isinstance(data, tuple) or hasattr(data, "manifest"):
         raise UsageError("label: a store and (X, y) have labels of their own; leave label and convert out")
     more = {**({"labels": label} if label else {}), **(convert or {})}
-    with _converted(data, scratch, memory, more) as place:
-        yield place, origin(data, more, opened(place))
+    with _converted(data, scratch, memory, {**more, **how}, place) as made:
+        yield made, _origin(data, more, opened(made))
 
 
 def _unstored(data: Any) -> bool:
@@ -65,17 +73,19 @@ def _unstored(data: Any) -> bool:
 
 
 @contextmanager
-def _converted(data: Any, scratch: str | None, memory: Any, options: Mapping[str, Any]) -> Iterator[str]:
-    """A store of `data` made by these options of `convert`, which is removed at the end."""
+def _converted(
+    data: Any, scratch: str | None, memory: Any, options: Mapping[str, Any], place: str | os.PathLike | None = None
+) -> Iterator[str]:
+    """A store of `data` made by these options of `convert`, which is removed at the end unless it has a `place`."""
     from streamcut.io.conversion.convert import convert as made
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
-        place = os.path.join(folder, "data.zarr")
-        made(data, place, **{"memory": memory, "scratch": folder, **options})
-        yield place
+        path = os.path.join(folder, "data.zarr") if place is None else os.fspath(place)
+        made(data, path, **{"memory": memory, "scratch": folder, **options})
+        yield path
 
 
-def origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, Any]:
+def _origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, Any]:
     """What a model keeps of raw `data` of which `store` was made, to open its rows again with its recipe: the parameters `data`,
     where it has a path, and `convert`, the options that the recipe does not hold."""
     made = store.manifest.source.get("made_from", {})
@@ -86,8 +96,8 @@ def origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, A
 
 
 def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
-    """`model` with the `origin` of its training data in place of the path of the temporary store that was made of them; None:
-    they were not converted."""
+    """`model` with the origin of its training data (`stored`) in place of the path of the temporary store that was made of them;
+    None: they were not converted."""
     if made_of is None:
         return model
     return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)

@@ -18,8 +18,7 @@ from streamcut.io.formats.registry import FORMATS, FRAME, NPZ, SCORED, STORE, SV
 from streamcut.io.manifest import Manifest
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.places.remote import is_url
-from streamcut.io.recipe.comparison import PLAIN, require_same
-from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.recipe.recipe import PLAIN, Recipe, require_same
 from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.lazy import framed, is_frame
 

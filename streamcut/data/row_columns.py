@@ -47,8 +47,11 @@ def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:
     return np.concatenate(found or [np.empty(0, np.uint64)])
 
 
-def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
-    """float64 (n): numbers ordered as the times in `column`, nan where there is none. Raises BadInputError, UsageError."""
+def times_of_rows(files: Sequence[TableFile], column: str) -> tuple[np.ndarray, np.ndarray]:
+    """(float64 (n): numbers ordered as the times in `column`, nan where there is none; those that there are, in order).
+
+    Raises BadInputError, UsageError.
+    """
     found = []
     for name, values in _values(files, column):
         try:
@@ -71,7 +74,7 @@ def times_of_rows(files: Sequence[TableFile], column: str) -> np.ndarray:
         raise UsageError(
             f"time_column: {column!r} has {'one time' if len(known) else 'no times'}; nothing is later than the rest"
         )
-    return times
+    return times, known
 
 
 def _values(files: Sequence[TableFile], column: str) -> Iterator[tuple[str, pa.Array]]:

@@ -31,12 +31,11 @@ import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.occurring import OccurringDataset, occurring
 from streamcut.execution.passes import Pass
 from streamcut.execution.plan import BASE, Needs
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, PassReport, Runner
-from streamcut.execution.scaled import ScaledDataset, scaled
+from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring, scaled
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import machine_memory
 from streamcut.foundation.systems import node, peak_bytes, resident_bytes
@@ -53,7 +52,7 @@ _GONE = (CancelledError, asyncio.CancelledError, OSError)  # Dask's CommClosedEr
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SharedStore:
     """A data set that every process opens for itself: its `fingerprint` there, its views in training, and streamcut's `version`.
 
     room  bytes of a worker process below which it keeps decoded shards; 0: half of what Dask allows it
@@ -86,7 +85,7 @@ class _KeepingFeed(Feed):
 
 
 @lru_cache(maxsize=1)
-def _opened(source: Source) -> _KeepingFeed:
+def _opened(source: SharedStore) -> _KeepingFeed:
     if streamcut.__version__ != source.version:
         told = f"a worker runs streamcut {streamcut.__version__}, this process {source.version}"
         raise UsageError(f"{told}; install the same version everywhere")
@@ -107,7 +106,7 @@ def _loaded(work: bytes) -> Pass:
     return pickle.loads(work)
 
 
-def run_lane(source: Source, work: bytes, sent: bytes) -> bytes:
+def run_lane(source: SharedStore, work: bytes, sent: bytes) -> bytes:
     """Of the lane `sent`, (start, stop, row state): the partial sum, and the row state that changed."""
     start, stop, before = pickle.loads(sent)
     state = RowState(0)
@@ -118,7 +117,7 @@ def run_lane(source: Source, work: bytes, sent: bytes) -> bytes:
     return _answer(report.traffic, partial, changed)
 
 
-def read_shard(source: Source, work: bytes | None, sent: bytes) -> bytes:
+def read_shard(source: SharedStore, work: bytes | None, sent: bytes) -> bytes:
     """Of the shard `sent`, (number, row state): new row state, and the rows.
 
     A pass scores the rows, and keeps the entries that are needed after that; None: they are read alone.
@@ -155,7 +154,7 @@ class Cluster:
         self.traffic = Traffic()  # of the tasks of the pass
 
     def prepare(self, data: Dataset, needs: Needs, lanes: Lanes, *, room: int = 0) -> None:
-        """Tell what tasks work on; `room` as in Source.
+        """Tell what tasks work on; `room` as in SharedStore.
 
         Raises UsageError for rows in memory, MemoryBudgetError where a worker is too small, ClusterLostError.
         """
@@ -165,7 +164,7 @@ class Cluster:
         scale, below = (below.scale, below.inner) if isinstance(below, ScaledDataset) else ("none", below)
         names = below.paths if isinstance(below, JoinedStores) else [data.path]
         paths = tuple(name if "://" in name else os.path.abspath(name) for name in names)
-        self._source = Source(paths, data.manifest.fingerprint, scale, fewer, room)
+        self._source = SharedStore(paths, data.manifest.fingerprint, scale, fewer, room)
         for address, worker in self._workers().items():
             usable, least = int(_USABLE * worker["memory_limit"]), worker_bytes(needs, data.manifest, lanes, worker["nthreads"])
             if 0 < usable < least:

@@ -116,6 +116,7 @@ class MemoryPlan(Shown):
     streamed   how rows are read from several places of a lane
     reads_again  whether passes after the first read data
     grows      bytes that a larger budget may add to the row cache
+    shards     of the data
     """
 
     budget: int
@@ -127,6 +128,7 @@ class MemoryPlan(Shown):
     streamed: Streamed = _ONE_PLACE
     reads_again: bool = True
     grows: int = 0
+    shards: int = 0
 
     @property
     def needed(self) -> int:
@@ -145,11 +147,10 @@ class MemoryPlan(Shown):
     def _repr_html_(self) -> str:
         return html_table("MemoryPlan", self.describe())
 
-    def describe(self, shards: int | None = None) -> list[tuple[str, str]]:
-        """The plan as (what, size) rows for people; `shards`: their number in the data."""
+    def describe(self) -> list[tuple[str, str]]:
+        """The plan as (what, size) rows for people."""
         rows = [(what, format_bytes(size)) for what, size in self.lines]
-        of = "" if shards is None else f" of {shards}"
-        rows.append((f"pinned shards ({len(self.pinned)}{of})", format_bytes(self.pinned_bytes)))
+        rows.append((f"pinned shards ({len(self.pinned)} of {self.shards})", format_bytes(self.pinned_bytes)))
         rows.append(("total", format_bytes(self.total)))
         rows.append(("budget", format_bytes(self.budget)))
         return rows
@@ -176,7 +177,8 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
     pinned = frozenset(range(len(sizes))) if machine.in_memory else _pinned(sizes, free)
     kept = 0 if machine.in_memory else sum(sizes[shard] for shard in pinned)
     again = len(pinned) < len(sizes)
-    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, least + more, needs.streamed, again, most - least - more)
+    grows, cache = most - least - more, least + more
+    return MemoryPlan(budget, tuple(lines), pinned, kept, spilled, cache, needs.streamed, again, grows, len(sizes))
 
 
 def _necessities(needs: Needs, manifest: Manifest, machine: Machine) -> tuple[list[tuple[str, int]], bool]:

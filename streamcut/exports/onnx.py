@@ -8,7 +8,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.exports.export import LinearForm
-from streamcut.models.link import OwnLink, Sigmoid, Softmax
+from streamcut.models.link import OwnLink, Sigmoid, SoftmaxLink
 from streamcut.models.model import Model
 
 _OPSET, _IR = 13, 8  # of 2020: for old and new runtimes
@@ -72,7 +72,7 @@ def _probabilities(node: Any, constant: Any, link: OwnLink, scores: str) -> str:
     if isinstance(link, Sigmoid):
         logit = node("Add", node("Mul", scores, constant([-link.A])), constant([-link.B]))
         return node("Concat", node("Sigmoid", node("Neg", logit)), node("Sigmoid", logit), axis=1)
-    if isinstance(link, Softmax):
+    if isinstance(link, SoftmaxLink):
         scaled = node("Mul", scores, constant([link.scale]))
         return node("Softmax", node("Add", scaled, constant(link.offsets)) if link.offsets else scaled, axis=1)
     # shares of 1 / (1 + exp(−s)): of its logarithm, min(s, 0) − log(1 + exp(−|s|)), which does not underflow

@@ -24,6 +24,11 @@ def visible(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
 
 
+def word(label: Any) -> str:
+    """A label as text: a word, or the shortest form of a number; "" for none."""
+    return "" if label is None else label if isinstance(label, str) else f"{label:g}"
+
+
 def html(text: str) -> str:
     """`text` as HTML."""
     return escape(visible(text))

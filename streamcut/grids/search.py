@@ -16,7 +16,7 @@ from streamcut.evaluation import Evaluation, evaluate, measure_to_choose, merit
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.systems import peak_bytes
 from streamcut.foundation.units import part_of, plain
-from streamcut.grids.together import PROBLEMS, Problem, Together
+from streamcut.grids.together import PROBLEMS, GridProblem, GridTraining
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views
@@ -189,10 +189,12 @@ class Search:
     ) -> None:  # fmt: skip
         """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
         hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        together = Together(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
+        together = GridTraining(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
         each = [None] if folds is None else [*range(folds.count), *[None] * everything]
         problems = [
-            Problem(fold, point, tuple(self.Cs), {**self.options, **point, **{name: getattr(decided, name) for name in _DECIDED}})
+            GridProblem(
+                fold, point, tuple(self.Cs), {**self.options, **point, **{name: getattr(decided, name) for name in _DECIDED}}
+            )
             for fold in each
             for point, decided in self._points
         ]

@@ -29,7 +29,7 @@ PROBLEMS = ("binary", "regression", "one-vs-rest", *JOINT_LOSSES)  # those that 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Problem:
+class GridProblem:
     """A model for each of `Cs`, with `options` of `train`, without the rows of `fold` (None: on all rows). `point` names it."""
 
     fold: int | None
@@ -39,7 +39,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class Trained:
     """The model for one C of a problem, and the record of its training."""
 
     C: float
@@ -48,7 +48,7 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Together:
+class GridTraining:
     """Trains and measures models of the same data, and counts the `readings` and `bytes_read` (decoded from storage) of all.
 
     folds       assigns rows to folds
@@ -67,9 +67,9 @@ class Together:
     readings: float = 0.0
     groups: int = 0
 
-    def train(self, problems: Sequence[Problem]) -> list[list[Outcome]]:
+    def train(self, problems: Sequence[GridProblem]) -> list[list[Trained]]:
         """The result for each C of each problem. Raises KeyboardInterrupt at a stop before all have a model, or of folds."""
-        found: dict[int, list[Outcome]] = {}
+        found: dict[int, list[Trained]] = {}
         for name, numbers in _by_training(problems).items():
             outcomes = self._columns([problems[number] for number in numbers], name)
             found |= dict(zip(numbers, outcomes, strict=True))
@@ -77,7 +77,7 @@ class Together:
                 raise KeyboardInterrupt("training was stopped")
         return [found[number] for number in range(len(problems))]
 
-    def _columns(self, problems: list[Problem], name: str) -> list[list[Outcome]]:
+    def _columns(self, problems: list[GridProblem], name: str) -> list[list[Trained]]:
         """The results of problems that differ only in C, λ and fold.
 
         The largest C comes first: where memory is short and groups are trained in sequence, models that need many passes then
@@ -106,13 +106,13 @@ class Together:
             for number, problem in enumerate(problems)
         ]
 
-    def _outcome(self, problem: Problem, C: float, model: Model, record: Progress) -> Outcome:
+    def _outcome(self, problem: GridProblem, C: float, model: Model, record: Progress) -> Trained:
         if problem.fold is not None:
             model = replace(cast(Any, model), witnesses=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         passes = int(model.history[-1]["passes"])
-        return Outcome(C, model, replace(record, history=[line for line in record.history if line.passes <= passes]))
+        return Trained(C, model, replace(record, history=[line for line in record.history if line.passes <= passes]))
 
     def measure(self, models: Sequence[tuple[Model, int]]) -> list[Evaluation]:
         """Each model measured on the rows of a fold of the data, in one pass for as many as memory allows."""
@@ -143,12 +143,12 @@ class Together:
         return [Evaluation(each.measures()) for each in collected]
 
 
-def _left_out(problem: Problem) -> int:
+def _left_out(problem: GridProblem) -> int:
     """The fold left out, numbered as in points (−1: none)."""
     return -1 if problem.fold is None else problem.fold
 
 
-def _by_training(problems: Sequence[Problem]) -> dict[str, list[int]]:
+def _by_training(problems: Sequence[GridProblem]) -> dict[str, list[int]]:
     """The indices of problems trained together, by a name for their common options."""
     found: dict[str, list[int]] = {}
     for number, problem in enumerate(problems):

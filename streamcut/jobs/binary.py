@@ -25,9 +25,9 @@ from streamcut.jobs.linear import (
     constant_feature,
     linear_model,
     penalty_needs,
+    problem_on,
     solver_of,
     threads_wanted,
-    two_labels,
 )
 from streamcut.jobs.origins import origins
 from streamcut.losses.pointwise import PointwiseRisk
@@ -75,8 +75,7 @@ class BinaryJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        negative, positive, rest = two_labels(manifest.statistics, options.positive_label)
-        problem = options.problem(labels=(negative, positive), rest=rest)
+        problem = problem_on(options, manifest.statistics)
         return cls.of(options, manifest, PointwiseRisk.of(problem), problem)
 
     @classmethod
@@ -240,13 +239,3 @@ class BinaryJob:
             constant=self._constant(manifest), fixed=fixed,
             certificates=(certificate(solution, oracle, options, unit=oracle.unit),), witnesses=(witness,),
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RegressionJob(BinaryJob):
-    """A BinaryJob without labels."""
-
-    @classmethod
-    def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        problem = options.problem()
-        return cls.of(options, manifest, PointwiseRisk.of(problem), problem)

@@ -21,14 +21,15 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel, labels_of, measured, validation_rows
-from streamcut.jobs.linear import threads_wanted
+from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, measured, validation_rows
+from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.variance import mean_target
+from streamcut.problem import Problem
 from streamcut.solvers.budget import MODES, Budgeted, BudgetProblem, BudgetState, Method, Training, filled, new_slots, slots_bytes
 from streamcut.solvers.progress import Progress
 
@@ -38,16 +39,14 @@ EPOCHS = 1.0
 
 @dataclass(frozen=True)
 class BudgetedJob:
-    """The problem. `targets` are the labels separated from the rest: one of two classes, or each of K.
+    """`targets` are the labels separated from the rest: one of two classes, or each of K; of a regression one dummy target.
 
-    `start`: the initial model, None for an empty one; its labels are the training labels, regardless of the data's. A
-    regression has no labels, and one dummy target.
+    `start`: the initial model, None for an empty one; its labels are the training labels, regardless of the data's.
     """
 
     options: TrainOptions
-    labels: tuple[float, ...]
+    problem: Problem
     targets: tuple[float, ...]
-    rest: bool
     budget: int | None
     fingerprint: str
     lanes: Lanes
@@ -62,17 +61,12 @@ class BudgetedJob:
             raise UsageError(f"maintenance: merging is for kernel rbf; with {options.kernel} take project or remove")
         check_norms(statistics)
         start = None if options.warm_start is None else _start(options, manifest)
-        labels: tuple[float, ...]
-        targets: tuple[float, ...]
-        rest = False
-        if options.task == "regression":
-            labels, targets = (), (math.nan,)
-        elif start is not None:
-            labels, rest = start.labels or (), start.problem.rest
-            targets = labels[1:] if start.task == "binary" else labels
+        if start is None:
+            problem = problem_on(options, statistics)
         else:
-            labels, rest = labels_of(options, statistics)
-            targets = labels[1:] if options.task in ("auto", "binary") else labels
+            problem = options.problem(labels=start.labels, rest=start.problem.rest)
+        labels = problem.labels or (math.nan,)
+        targets = labels[1:] if problem.task == "binary" else labels
         budget = None if options.maintenance == "none" else options.budget or BUDGET
         if budget is not None:
             budget = min(budget, statistics.n_rows + _vectors(start))
@@ -80,10 +74,10 @@ class BudgetedJob:
                 raise UsageError(f"warm_start: the model has {_vectors(start):,} vectors, but budget is {budget:,}")
         workers = min(threads_wanted(options), len(targets))
         lanes = plan_lanes(statistics, 1)
-        return cls(options, labels, targets, rest, budget, manifest.fingerprint, lanes, workers, start)
+        return cls(options, problem, targets, budget, manifest.fingerprint, lanes, workers, start)
 
     def needs(self, manifest: Manifest) -> Needs:
-        problem, mode = self._problem(manifest, Kernel(self.options.kernel)), MODES[self.options.chosen_maintenance]
+        problem, mode = self._rows_and_costs(manifest, Kernel(self.options.kernel)), MODES[self.options.chosen_maintenance]
         slots = len(self.targets) * slots_bytes(problem, self.budget, mode)
         vectors = problem.slots(None) if self.budget is None else self.budget
         return Needs(
@@ -101,8 +95,8 @@ class BudgetedJob:
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         start = None if self.start is None else _digest(self.start)
-        positive = self.labels[-1] if self.labels else None
-        targets = self.targets if self.labels else ()
+        labels = self.problem.labels or ()
+        targets, positive = (self.targets, labels[-1]) if labels else ((), None)
         found = {"targets": targets, "budget": self.budget, "warm_start": start, "positive_label": positive}
         return identity(self.options, fingerprint, **found)
 
@@ -114,7 +108,7 @@ class BudgetedJob:
         options, feed = self.options, runner.feed
         kernel = self.start.kernel if self.start is not None and self.start.n_support else chosen_kernel(options, feed)
         kernel = centred_kernel(kernel, feed)
-        problem, mode = self._problem(feed.data.manifest, kernel), MODES[options.chosen_maintenance]
+        problem, mode = self._rows_and_costs(feed.data.manifest, kernel), MODES[options.chosen_maintenance]
         if problem.of_numbers:
             offset = mean_target(feed) if self.start is None else float(self.start.intercept)
             problem = replace(problem, offset=offset)
@@ -140,7 +134,7 @@ class BudgetedJob:
             raise Interrupted
         return self._model(found, problem)
 
-    def _problem(self, manifest: Manifest, kernel: Kernel) -> BudgetProblem:
+    def _rows_and_costs(self, manifest: Manifest, kernel: Kernel) -> BudgetProblem:
         statistics, options = manifest.statistics, self.options
         n, before = statistics.n_rows, 0
         if self.start is not None:
@@ -159,7 +153,7 @@ class BudgetedJob:
         return KernelModel(
             **_support(found.models),
             kernel=problem.kernel,
-            problem=options.problem(labels=self.labels, rest=self.rest),
+            problem=self.problem,
             intercept=problem.offset,
             reason=found.reason,
             facts={**shown, "steps": found.steps, "rows_seen": found.rows_seen},

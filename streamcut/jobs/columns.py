@@ -24,9 +24,17 @@ from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import cache_wanted, constant_feature, detail, linear_model, penalty_needs, threads_wanted, two_labels
+from streamcut.jobs.linear import (
+    cache_wanted,
+    constant_feature,
+    detail,
+    linear_model,
+    multiclass_model,
+    penalty_needs,
+    problem_on,
+    threads_wanted,
+)
 from streamcut.jobs.origins import origins
-from streamcut.jobs.several_classes import classes_apart, multiclass_model, several_labels
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss
 from streamcut.losses.columns import Column, ColumnsRisk
@@ -60,7 +68,6 @@ class Point(NamedTuple):
 class ColumnsJob:
     """The problem; see streamcut.jobs.job.Job. A model for each of `points`, of one column or a column for each class.
 
-    rest   with two labels, the negative one stands for several
     group  the most columns trained at a time; None: all
     """
 
@@ -75,27 +82,16 @@ class ColumnsJob:
     distributable: ClassVar[bool] = True
 
     @classmethod
-    def of(
-        cls, options: TrainOptions, manifest: Manifest, points: Sequence[Point], folds: Folds | None = None
-    ) -> Self:  # fmt: skip
+    def of(cls, options: TrainOptions, manifest: Manifest, points: Sequence[Point], folds: Folds | None = None) -> Self:
         """A grid of `points` on the problem of the options: two classes, numbers, or one class against the rest."""
         statistics = manifest.statistics
-        labels: tuple[float, ...] | None = None
-        rest, joint = False, options.kind in JOINT_LOSSES
-        if options.kind == "one-vs-rest":
-            labels = classes_apart(statistics)
-        elif joint:
-            labels = several_labels(statistics)
-        elif options.kind == "binary":
-            negative, positive, rest = two_labels(statistics, options.positive_label)
-            labels = negative, positive
-        if joint:
-            assert labels is not None
-            loss: Any = joint_loss(options.kind)(len(labels))
+        problem = problem_on(options, statistics)
+        if options.kind in JOINT_LOSSES:
+            loss: Any = joint_loss(options.kind)(len(problem.labels or ()))
             rows = PointwiseRisk(loss)
         else:
-            rows = PointwiseRisk.of(options.problem(labels=labels))
-        risk = ColumnsRisk(rows, labels, rest, folds)
+            rows = PointwiseRisk.of(problem)
+        risk = ColumnsRisk(rows, problem.labels, problem.rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
         return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
 

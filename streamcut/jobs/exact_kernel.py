@@ -19,13 +19,14 @@ from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, chosen_kernel, csr_rows
-from streamcut.jobs.linear import threads_wanted, two_labels
+from streamcut.jobs.kernel_data import centred_kernel, chosen_kernel, kernel_model
+from streamcut.jobs.linear import problem_of_two, threads_wanted
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import TILE, SharedColumns, read_whole, whole_bytes
+from streamcut.problem import Problem
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress
 
@@ -35,14 +36,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class ExactKernelJob:
-    """The problem. `labels` are (negative, positive); `rest`: the negative label stands for several.
-
-    `sharing`: problems on the same rows share kernel columns, whose cache is as large as for a single problem.
-    """
+    """`sharing`: problems on the same rows share kernel columns, whose cache is as large as for a single problem."""
 
     options: TrainOptions
-    labels: tuple[float, float]
-    rest: bool
+    problem: Problem
     lanes: Lanes
     workers: int
     sharing: bool = False
@@ -50,9 +47,9 @@ class ExactKernelJob:
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        negative, positive, rest = two_labels(manifest.statistics, options.positive_label)
         threads, lanes = threads_wanted(options), plan_lanes(manifest.statistics)
-        return cls(options, (negative, positive), rest, lanes, min(threads, len(lanes)))
+        problem = problem_of_two(options, manifest.statistics)
+        return cls(options, problem, lanes, min(threads, len(lanes)))
 
     def needs(self, manifest: Manifest) -> Needs:
         """None of it can be on disk: every step uses all rows."""
@@ -79,7 +76,13 @@ class ExactKernelJob:
         return size, size
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        return identity(self.options, fingerprint, positive_label=self.labels[1])
+        return identity(self.options, fingerprint, positive_label=self.positive)
+
+    @property
+    def positive(self) -> float:
+        """The label of the rows whose scores should be positive."""
+        assert self.problem.labels is not None
+        return self.problem.labels[1]
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
         rows = read_whole(runner.feed)
@@ -91,8 +94,8 @@ class ExactKernelJob:
         shared = SharedColumns(rows.n_rows, plan.row_cache // 2)
         found = []
         for label in sorted(manifest.statistics.labels or {}):
-            negative, positive, rest = two_labels(manifest.statistics, label)
-            own = replace(self, options=replace(self.options, positive_label=label), labels=(negative, positive), rest=rest)
+            options = replace(self.options, positive_label=label)
+            own = replace(self, options=options, problem=problem_of_two(options, manifest.statistics))
             found.append(own._solved(rows, manifest, progress(), plan, kernel, shared))
         return found
 
@@ -123,27 +126,21 @@ class ExactKernelJob:
             raised=value.raised,
         )  # fmt: skip
         return self._model(
-            manifest, kernel, rows, state.beta, value.intercept, reason=reason, certificates=(certificate,),
-            facts={"evaluations": state.evaluations, "steps": state.steps}, history=[by_name(stage) for stage in history],
+            manifest, kernel, rows, state.beta, value.intercept, [by_name(stage) for stage in history], reason=reason,
+            certificates=(certificate,), facts={"evaluations": state.evaluations, "steps": state.steps},
         )  # fmt: skip
 
     def _signs(self, rows: Chunk) -> np.ndarray:
         """The classes ±1, int8 (n,)."""
-        return np.where(rows.y == self.labels[1], 1, -1).astype(np.int8)
+        return np.where(rows.y == self.positive, 1, -1).astype(np.int8)
 
     def _model(
-        self, manifest: Manifest, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float, **known: Any
-    ) -> KernelModel:
+        self, manifest: Manifest, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
+        history: list[dict[str, Any]], **known: Any,
+    ) -> KernelModel:  # fmt: skip
         """The model of all rows whose coefficient is not 0."""
-        options, (used,) = self.options, np.nonzero(coefficients)
-        return KernelModel(
-            support=csr_rows(take(rows, used), manifest.statistics.n_features),
-            coefficients=coefficients[used],
-            kernel=kernel,
-            problem=options.problem(labels=self.labels, rest=self.rest),
-            intercept=float(intercept),
-            solver=options.chosen_solver,
-            parameters=options.as_dict(),
-            fingerprint=manifest.fingerprint,
-            **known,
-        )
+        (used,) = np.nonzero(coefficients)
+        return kernel_model(
+            self.options, self.problem, manifest, take(rows, used), history, kernel=kernel, intercept=float(intercept),
+            coefficients=coefficients[used], **known,
+        )  # fmt: skip

@@ -20,7 +20,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, solver_of, threads_wanted, two_labels
+from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, problem_of_two, solver_of, threads_wanted
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
@@ -127,11 +127,13 @@ class MultivariateJob(GlobalJob):
         check_weights(manifest, f"loss {options.chosen_loss}")
         if options.positive_weight != 1.0:
             raise UsageError(f"positive_weight: loss {options.chosen_loss} counts rows and has no weights")
-        negative, positive, rest = two_labels(statistics, options.positive_label)
-        risk = Multivariate(options.chosen_loss, positive, 0 if options.k is None else rows_of(options.k, statistics.n_rows))
+        problem = problem_of_two(options, statistics)
+        assert problem.labels is not None
+        risk = Multivariate(
+            options.chosen_loss, problem.labels[1], 0 if options.k is None else rows_of(options.k, statistics.n_rows)
+        )
         max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
         lanes = plan_lanes(statistics, options.lanes)
-        problem = options.problem(labels=(negative, positive), rest=rest)
         return cls(options, risk, problem, max_cuts, lanes, threads_wanted(options))
 
 

@@ -22,11 +22,11 @@ from streamcut.foundation.fields import by_name
 from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.units import parse_size, part_of
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
-from streamcut.problem import Problem
+from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.progress import Iteration, Progress, Solution, StoppingRule
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
@@ -116,6 +116,37 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
     return (-1.0 if positive != -1.0 else 0.0), positive, True
 
 
+def several_labels(statistics: Statistics) -> tuple[float, ...]:
+    """The labels, increasing. Raises BadInputError when there are fewer than two, or too many to be classes."""
+    found = statistics.labels
+    if found is None:
+        raise BadInputError("the data has more than 4096 different labels, too many for classes; choose another --task")
+    if len(found) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
+    return tuple(sorted(found))
+
+
+def problem_of_two(options: TrainOptions, statistics: Statistics) -> Problem:
+    """The problem of one class against another, or against all others. Raises as `two_labels`."""
+    negative, positive, rest = two_labels(statistics, options.positive_label)
+    return options.problem(labels=(negative, positive), rest=rest)
+
+
+def problem_on(options: TrainOptions, statistics: Statistics) -> Problem:
+    """The problem of the options on rows with these labels, if they are labels of classes.
+
+    Raises as `two_labels` and `several_labels`, and UsageError for one-vs-rest of two classes by a linear model.
+    """
+    if options.chosen_task == "binary":
+        return problem_of_two(options, statistics)
+    if options.chosen_task != "multiclass":
+        return options.problem()
+    labels = several_labels(statistics)
+    if len(labels) == 2 and options.kind == ONE_VS_REST and options.record.family == "linear":
+        raise UsageError("strategy: with two classes, one-vs-rest is task binary; use that")
+    return options.problem(labels=labels)
+
+
 class Trainer:
     """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state are carried over.
 
@@ -200,6 +231,17 @@ def linear_model(
         fingerprint=manifest.fingerprint,
         **fields,
     )
+
+
+def multiclass_model(
+    options: TrainOptions, problem: Problem, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration],
+    proved: Sequence[tuple[Certificate, Witness]], constant: float,
+) -> LinearModel:  # fmt: skip
+    """The model with weights W (D, K), `proved` of the joint problem or of each class; see `linear_model`."""
+    return linear_model(
+        options, problem, manifest, W, history, constant=constant, certificates=tuple(certificate for certificate, _ in proved),
+        witnesses=tuple(witness.reduced(certificate.c_bar, problem.l1) for certificate, witness in proved),
+    )  # fmt: skip
 
 
 def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:

@@ -14,8 +14,8 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
+from streamcut.jobs.linear import multiclass_model, problem_on
 from streamcut.jobs.origins import origins
-from streamcut.jobs.several_classes import classes_apart, multiclass_model
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.models.linear import LinearModel
@@ -34,10 +34,9 @@ class OneByOneJob(BinaryJob):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        classes, alone = classes_apart(manifest.statistics), replace(options, warm_start=None)
-        problem = options.problem(task="multiclass", labels=classes)
-        first = cls.of(alone, manifest, PointwiseRisk.of(problem), problem)
-        job = replace(first, options=options, classes=classes)
+        problem = problem_on(options, manifest.statistics)
+        first = cls.of(replace(options, warm_start=None), manifest, PointwiseRisk.of(problem), problem)
+        job = replace(first, options=options, classes=problem.labels or ())
         if options.warm_start is None:
             return job
         return replace(job, origins=origins(options, manifest, job.problem, job._constant(manifest)))

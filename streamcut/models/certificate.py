@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.errors import spelled
-from streamcut.foundation.rounding import CutError, below, gamma, threshold_below
+from streamcut.foundation.rounding import CutError, above, below, gamma, threshold_below
 from streamcut.foundation.shown import Shown
 
 
@@ -147,12 +147,15 @@ class Certificate(Shown):
         return f"at most {100 * self.gap / self.lower_bound:.2g} % above the optimum ({mean_loss})"
 
 
-def certificate_of_sum(certificates: Sequence[Certificate]) -> Certificate:
-    """The certificate of the sum of several objectives; it says why the first ended that did not converge."""
+def certificate_of(certificates: Sequence[Certificate]) -> Certificate:
+    """The certificate of the sum of one or several objectives; it says why the first ended that did not converge."""
+    if len(certificates) == 1:
+        return certificates[0]
     worst = next((each for each in certificates if not each.converged), certificates[0])
-    parts = ("primal", "lower_bound", "raised")
-    primal, bound, raised = (math.fsum(getattr(each, name) for each in certificates) for name in parts)
-    return replace(worst, primal=primal, lower_bound=bound, raised=raised)
+    primal, bound, raised = (
+        math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound", "raised")
+    )
+    return replace(worst, primal=above(primal, 0.0), lower_bound=bound and below(bound, 0.0), raised=raised)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

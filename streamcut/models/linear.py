@@ -12,7 +12,7 @@ from streamcut.foundation.fields import expect_shape
 from streamcut.loss_table import JOINT_LOSSES, LOG_ODDS
 from streamcut.models.certificate import Witness
 from streamcut.models.few_rows import Row, row_scores
-from streamcut.models.link import Odds, OwnLink, Sigmoid, Softmax
+from streamcut.models.link import Odds, OwnLink, Sigmoid, SoftmaxLink
 from streamcut.models.model import Model
 
 
@@ -74,7 +74,7 @@ class LinearModel(Model):
     def own_link(self) -> OwnLink | None:
         if self.problem.loss not in LOG_ODDS:
             return None
-        joint: OwnLink = Softmax() if self.problem.loss in JOINT_LOSSES else Odds()
+        joint: OwnLink = SoftmaxLink() if self.problem.loss in JOINT_LOSSES else Odds()
         return Sigmoid() if self.task == "binary" else joint
 
     def _scores(self, chunk: Chunk) -> np.ndarray:

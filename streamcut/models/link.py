@@ -23,7 +23,7 @@ class Sigmoid:
 
 
 @dataclass(frozen=True, slots=True)
-class Softmax:
+class SoftmaxLink:
     """P(class k | scores s) ∝ exp(scale·s_k + offsets_k), fitted on `rows` rows (0: not fitted); no offsets: all 0."""
 
     scale: float = 1.0
@@ -49,5 +49,5 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     return parts / parts.sum(axis=1, keepdims=True)
 
 
-Link = Sigmoid | Softmax  # links that can be fitted
+Link = Sigmoid | SoftmaxLink  # links that can be fitted
 OwnLink = Link | Odds  # links that losses imply

@@ -17,7 +17,7 @@ from streamcut.foundation.fields import by_name, expect_shape
 from streamcut.foundation.shown import Shown
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss
-from streamcut.models.certificate import Certificate, StopReason, certificate_of_sum
+from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.few_rows import Row, few_rows
 from streamcut.models.link import Link, OwnLink
 from streamcut.problem import Problem
@@ -122,8 +122,7 @@ class Model(Shown, ABC):
     @property
     def certificate(self) -> Certificate | None:
         """What is proved of the problem, or of the sum of the problems; None: nothing."""
-        one = len(self.certificates) == 1
-        return self.certificates[0] if one else certificate_of_sum(self.certificates) if self.certificates else None
+        return certificate_of(self.certificates) if self.certificates else None
 
     @property
     def converged(self) -> bool:

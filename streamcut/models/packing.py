@@ -25,7 +25,7 @@ _MODULES = {
     "DualPoint": "models.certificate",
     "CutError": "foundation.rounding",
     "Sigmoid": "models.link",
-    "Softmax": "models.link",
+    "SoftmaxLink": "models.link",
     "Kernel": "kernels.kernel",
     "NystroemMap": "kernels.feature_map",
     "FourierMap": "kernels.feature_map",

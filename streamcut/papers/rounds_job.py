@@ -16,7 +16,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.jobs.exact_kernel import ExactKernelJob
-from streamcut.jobs.kernel_choice import check_norms, measured, validation_rows
+from streamcut.jobs.kernel_data import check_norms, measured, validation_rows
 from streamcut.kernels.kernel import Kernel
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.kernel_columns import SharedColumns
@@ -70,12 +70,12 @@ class RoundsJob(ExactKernelJob):
     ) -> KernelModel:
         algorithm, signs = self.options.record.algorithm("binary"), self._signs(rows)
 
-        def model(alpha: np.ndarray, intercept: float, **known: Any) -> KernelModel:
-            return self._model(manifest, kernel, rows, alpha * signs, intercept, **known)
+        def model(alpha: np.ndarray, intercept: float, history: list[dict[str, Any]], **known: Any) -> KernelModel:
+            return self._model(manifest, kernel, rows, alpha * signs, intercept, history, **known)
 
         def error(alpha: np.ndarray, intercept: float) -> float:
             assert self.held_out is not None
-            share = measured(model(alpha, intercept), self.held_out)
+            share = measured(model(alpha, intercept, []), self.held_out)
             assert share is not None
             return 1.0 - share
 
@@ -86,7 +86,7 @@ class RoundsJob(ExactKernelJob):
             fit = rounds.run(solver, progress, self._epochs, None if self.held_out is None else error)
         history = rounds.as_records(fit.history)
         facts = {name: value for name, value in history[-1].items() if name not in ("iteration", "seconds") and value is not None}
-        return model(fit.alpha, fit.intercept, reason=fit.reason, facts=facts, history=history)
+        return model(fit.alpha, fit.intercept, history, reason=fit.reason, facts=facts)
 
     def _solver(self, algorithm: type[rounds.KernelMethod], responses: rounds.Responses) -> rounds.KernelMethod:
         options = self.options

@@ -15,13 +15,12 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_choice import centred_kernel, check_norms, chosen_kernel, csr_rows, labels_of
-from streamcut.jobs.linear import threads_wanted
+from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, kernel_model
+from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.jobs.sequence import chain
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.certificate import Certificate, StopReason
-from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
 from streamcut.oracles.kernel_columns import TILE
 from streamcut.papers.sampled import SampledSolution
@@ -29,6 +28,7 @@ from streamcut.papers.sampled_oracle import SampledOracle
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_proof import Proof
 from streamcut.papers.sampled_tasks import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
+from streamcut.problem import Problem
 from streamcut.solvers.progress import Progress
 
 SAMPLES = 400  # the smaller of the paper's two sizes
@@ -39,12 +39,11 @@ _ENTRY = 12  # the most bytes per entry of a kept row
 
 @dataclass(frozen=True)
 class SampledJob:
-    """The problem. `labels` are (negative, positive) of two classes, or all; `weighted`: rows or classes have weights."""
+    """`weighted`: rows or classes have weights."""
 
     options: TrainOptions
     task: SampledTask
-    labels: tuple[float, ...]
-    rest: bool
+    problem: Problem
     samples: int
     weighted: bool
     max_cuts: int
@@ -60,16 +59,17 @@ class SampledJob:
             raise UsageError("tol: sampled cuts stop at it; give a number above 0 and below 1, the mean loss at 0")
         check_norms(statistics)
         sequences = options.task == "sequence"
-        labels, rest = (chain(statistics).labels, False) if sequences else labels_of(options, statistics)
+        problem = options.problem(labels=chain(statistics).labels) if sequences else problem_on(options, statistics)
+        labels = problem.labels or ()
         task: SampledTask = SampledSequence(labels) if sequences else SampledMulticlass(labels)
-        if options.task in ("auto", "binary"):
+        if problem.task == "binary":
             task = SampledHinge(labels[1], options.positive_weight)
-        examples = statistics.groups if options.task == "sequence" and statistics.groups else statistics.n_rows
+        examples = statistics.groups if sequences and statistics.groups else statistics.n_rows
         samples = min(options.samples or SAMPLES, examples)
         lanes = plan_lanes(statistics)
         workers = min(threads_wanted(options), len(lanes))
         weighted = statistics.weight_sum is not None or options.positive_weight != 1.0
-        job = cls(options, task, labels, rest, samples, weighted, options.max_cuts or _MOST_CUTS, lanes, workers)
+        job = cls(options, task, problem, samples, weighted, options.max_cuts or _MOST_CUTS, lanes, workers)
         if options.max_cuts is not None:
             return job
         room = _CUT_BYTES / job._cut_bytes(manifest)
@@ -115,7 +115,7 @@ class SampledJob:
             samples=self.samples,
             max_cuts=self.max_cuts,
             lanes=len(self.lanes),
-            positive_label=self.labels[-1],
+            positive_label=(self.problem.labels or (None,))[-1],
         )
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
@@ -156,14 +156,16 @@ class SampledJob:
             scored = oracle.rows * support.rows.n_rows
             if self.task.columns == 1:
                 point = replace(point, coefficients=np.ascontiguousarray(point.coefficients[:, 0]))
-        two = self.task.columns == 1
-        return KernelModel(
-            support=csr_rows(support.rows, manifest.statistics.n_features),
+        two, history = self.task.columns == 1, [by_name(iteration) for iteration in solution.history]
+        return kernel_model(
+            self.options,
+            self.problem,
+            manifest,
+            support.rows,
+            history,
+            fixed={"gamma": kernel.gamma, "samples": self.samples, "max_cuts": self.max_cuts},
             coefficients=np.ascontiguousarray(coefficients[:, 0]) if two else coefficients,
             kernel=kernel,
-            problem=self.options.problem(
-                task="sequence" if self.task.groups else "binary" if two else "multiclass", labels=self.labels, rest=self.rest
-            ),
             intercept=float(support.constant[0]) if two else support.constant,
             reason=solution.reason if certificate is None else certificate.stop_reason,
             certificates=() if certificate is None else (certificate,),
@@ -179,8 +181,4 @@ class SampledJob:
                 "kernel_evaluations_of_proof": scored,
             },
             transitions=support.dense.reshape(self.task.columns, -1) if self.task.groups else None,
-            solver=self.options.chosen_solver,
-            history=[by_name(iteration) for iteration in solution.history],
-            parameters={**self.options.as_dict(), "gamma": kernel.gamma, "samples": self.samples, "max_cuts": self.max_cuts},
-            fingerprint=manifest.fingerprint,
         )

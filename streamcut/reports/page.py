@@ -15,14 +15,14 @@ from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.evaluation import collect
 from streamcut.foundation.opened import read_lines
-from streamcut.foundation.shown import html
-from streamcut.foundation.units import format_bytes
+from streamcut.foundation.shown import html, word
+from streamcut.foundation.units import format_bytes, format_number
 from streamcut.io.conversion.options import CONVERT_SETTINGS
 from streamcut.io.places.outputs import output
 from streamcut.models.files import as_model, plain
 from streamcut.models.model import BEGUN, Model
 from streamcut.reports import plots as drawn
-from streamcut.reports.named_weights import weights
+from streamcut.reports.weights import weights
 from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
@@ -196,9 +196,9 @@ def _greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[t
     except UsageError:
         return {}
     for label, j, name, weight in listed:
-        of = greatest.setdefault("" if label is None else label if isinstance(label, str) else f"{label:g}", [])
+        of = greatest.setdefault(word(label), [])
         if j is not None:
-            of.append((names[j] if names else name or f"feature {j + 1}", weight))
+            of.append((names[j] if names else name or f"feature {j}", weight))
     return dict(list(greatest.items())[:_MOST_CLASSES])
 
 
@@ -222,10 +222,7 @@ def _table(rows: Iterable[list[str]]) -> str:
 
 def _shown(value: Any) -> str:
     """A readable value as HTML; the JSON has all digits."""
-    value = plain(value)
-    if isinstance(value, float):
-        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
-    return "–" if value is None else f"{value:,}" if type(value) is int else html(str(value))
+    return html(format_number(plain(value)))
 
 
 def report(

@@ -189,7 +189,7 @@ def weights(greatest: dict[str, list[tuple[str, float]]]) -> Plots:
         panel.invert_yaxis()
         panel.grid(axis="y", visible=False)
         panel.set_title(f"for {_readable(label)}" if label else "", fontsize=9, loc="left")
-    return {"weights": ("The greatest weights; features without names are numbered from 1", figure)}
+    return {"weights": ("The greatest weights; features without names are numbered from 0", figure)}
 
 
 def grid_plot(cells: Sequence[Cell]) -> Figure:

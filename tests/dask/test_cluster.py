@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
+import importlib
 import shlex
 import signal
 import subprocess
+import sys
 from dataclasses import replace
 
 import distributed
+import numpy as np
 import psutil
 import pytest
 from kit import clusters
@@ -180,17 +181,6 @@ def test_a_cluster_goes_on_where_threads_stopped_and_the_other_way_round(client,
         assert resumed.weights.tobytes() == whole.weights.tobytes()
 
 
-def test_the_least_memory_that_a_refusal_names_is_enough(dataset, tmp_path):
-    asked = ["--scheduler", "local-cluster", "--workers", 1, "--max-passes", 3, "--json"]
-    refused = clusters.train(dataset, tmp_path / "m.npz", *asked, "--memory", "50MB")
-    assert refused.returncode == ExitCode.MEMORY, refused.stderr
-    least = re.search(r"at least (\d+MB)", refused.stderr)[1]
-    done = clusters.train(dataset, tmp_path / "m.npz", *asked, "--memory", least)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert result["peak"] <= result["planned"] <= result["budget"]
-
-
 def test_rows_in_memory_are_refused(client, dataset):
     with pytest.raises(errors.UsageError, match="streamcut convert"):
         streamcut.train(streamcut.rows([[1.0], [2.0]], [0, 1]), scheduler=client)
@@ -218,3 +208,43 @@ def test_folds_and_values_of_c_are_columns_of_one_training(client, dataset):
     assert here.table == [{**line, "seconds": own["seconds"]} for line, own in zip(there.table, here.table, strict=True)]
     assert here.model.weights.tobytes() == there.model.weights.tobytes()
     assert here.resources["readings"] == there.resources["readings"]
+
+
+def test_a_cluster_whose_processes_end_while_they_start_is_lost_and_no_script_is_blamed(tmp_path, run, monkeypatch):
+    with streamcut.create(tmp_path / "rows.zarr") as out:
+        out.append(np.eye(4), np.array([1.0, 1.0, -1.0, -1.0]))
+
+    def ended(**options):
+        raise RuntimeError("Nanny failed to start.")
+
+    monkeypatch.setattr(distributed, "LocalCluster", ended)
+    code, _, err = run(
+        "train", tmp_path / "rows.zarr", "-o", tmp_path / "m.npz", "--scheduler", "local-cluster", "--workers", "1"
+    )
+    assert code == 11
+    assert "Nanny failed to start" in err
+    assert "__main__" not in err
+
+
+def test_importing_the_main_module_runs_nothing():
+    importlib.reload(importlib.import_module("streamcut.__main__"))
+
+
+SCRIPT = """
+import sys
+import streamcut
+streamcut.train(sys.argv[1], scheduler="local-cluster", workers=1, max_passes=1)
+"""
+
+
+def test_a_script_without_the_guard_is_told_of_it(tmp_path):
+    rng = np.random.default_rng(0)
+    with streamcut.create(tmp_path / "rows.zarr") as out:
+        out.append(rng.normal(size=(40, 3)), np.resize([-1.0, 1.0], 40))
+    (tmp_path / "script.py").write_text(SCRIPT)
+    words = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "rows.zarr")]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 1
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("streamcut.errors.UsageError: scheduler: local-cluster: its processes did not start")
+    assert 'put the script\'s code below if __name__ == "__main__":' in last

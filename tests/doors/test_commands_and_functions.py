@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import joblib
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from doors.tables import table
 
 import streamcut
@@ -74,13 +70,6 @@ def test_what_is_read_with_a_damaged_file_is_refused_as_corrupt(clicks, command)
     assert command("train t.zarr -o n.npz")[0] == 5
 
 
-def test_the_command_line_is_above_the_command_in_a_file_and_that_above_the_rest_of_it(clicks, command):
-    Path("run.toml").write_text("C = 7.0\nloss = 'hinge'\n[train]\nC = 0.25\nloss = 'logistic'\n")
-    for flags, C in (("", 0.25), ("--C 0.5", 0.5)):
-        assert command(f"--config run.toml train t.zarr -o c.npz --force {flags}")[0] == 0
-        assert np.array_equal(streamcut.load_model("c.npz").weights, streamcut.train("t.zarr", loss="logistic", C=C).weights)
-
-
 def test_fit_and_tune_choose_what_is_best_on_rows_held_out(command):
     table(600).to_csv("t.csv", index=False)
     code, out, err = command("fit t.csv --label click -o m.npz --store t.zarr")
@@ -89,31 +78,6 @@ def test_fit_and_tune_choose_what_is_best_on_rows_held_out(command):
     assert best, out
     assert pytest.approx(float(best[1]), rel=1e-2) == streamcut.load_model("m.npz").C
     assert streamcut.tune("t.zarr", {"C": [1e-4, 1.0]}, folds=3, loss="logistic").model.C == 1.0
-
-
-def test_an_export_scores_as_the_model_does(clicks):
-    frame, _ = clicks
-    model = streamcut.load_model("m.npz")
-    streamcut.export(model, "m.joblib")
-    theirs = joblib.load("m.joblib").predict_proba(frame.drop(columns="click"))[:, 1]
-    np.testing.assert_allclose(streamcut.predict(model, frame, answer="probabilities"), theirs, rtol=1e-6)
-
-
-@pytest.mark.process
-def test_the_least_memory_that_a_refusal_names_is_enough(folder):
-    rng = np.random.default_rng(0)
-    X = sp.random_array((20_000, 2000), density=0.01, format="csr", rng=rng)
-    with streamcut.create("s.zarr", shard_nnz=20_000) as out:
-        out.append(X, rng.integers(0, 2, 20_000).astype(float))
-    arguments = ["train", "s.zarr", "-o", "m.npz", "--max-passes", "2", "--json", "-q", "--workers", "1", "--force"]
-    command = [sys.executable, "-P", "-m", "streamcut", *arguments]
-    subprocess.run(command, check=True)  # a first run may compile kernels, which takes more
-    refused = subprocess.run([*command, "--memory", "1MB"], capture_output=True, text=True)
-    assert refused.returncode == 7
-    least = re.search(r"at least (\d+)MB", refused.stderr)[1]
-    done = subprocess.run([*command, "--memory", f"{least}MB"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["peak"] <= int(least) * 10**6
 
 
 _RBF = {"kernel": "rbf", "gamma": 0.5}

@@ -109,25 +109,6 @@ def test_several_modalities_are_named(run, tmp_path):
     converted(run, tmp_path / "m.h5mu", "--label", "kind", code=BAD, said=r"m\.h5mu: not an AnnData file .*holds mod, obs, var")
 
 
-@pytest.mark.parametrize("compression", ["gzip", "lzf", None])
-@pytest.mark.parametrize("variable", [True, False])
-def test_matrices_of_cellranger(run, tmp_path, compression, variable):
-    h5py = pytest.importorskip("h5py")
-    kind = h5py.string_dtype() if variable else "S20"
-    S = sp.csr_matrix(X)
-    with h5py.File(tmp_path / "t.h5", "w") as file:
-        group = file.create_group("matrix")
-        for name, values in (("data", S.data), ("indices", S.indices), ("indptr", S.indptr), ("shape", np.array([GENES, ROWS]))):
-            group.create_dataset(name, data=values, compression=compression, chunks=True)
-        words = {"barcodes": [f"AC{i}-1" for i in range(ROWS)], "features/id": [f"ENSG{i:011}" for i in range(GENES)]}
-        words["features/name"] = [f"G{i}" for i in range(GENES)]
-        for name, values in words.items():
-            group.create_dataset(
-                name, data=np.array(values, dtype=object if variable else "S20"), dtype=kind, compression=compression, chunks=True
-            )
-    converted(run, tmp_path / "t.h5", "--label", "none", said=ENTRIES.partition(", labels")[0])
-
-
 # --- archives -------------------------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import shlex
 
@@ -166,15 +165,6 @@ def test_rows_left_out_or_shuffled_in_training_are_so_when_it_is_opened_again(tm
         assert streamcut.verify(f"{number}.npz", frame).same_data
 
 
-def test_text_is_opened_again(tmp_path, monkeypatch, run):
-    monkeypatch.chdir(tmp_path)
-    lines = [f"{(-1) ** k} 1:{k % 5} 3:{k % 3}" for k in range(40)]
-    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
-    assert run("train", "rows.svm", "-o", "m.npz", "-q")[0] == 0
-    for words in (["verify", "m.npz"], ["verify", "m.npz", "rows.svm"], ["calibrate", "m.npz", "rows.svm"]):
-        assert run(*words)[0] == 0
-
-
 def test_what_cannot_hold_a_time_says_so_and_names_what_can(here, run, tmp_path):
     for ending in ("onnx", "liblinear"):
         code, _, err = run("export", "clicks.npz", tmp_path / f"m.{ending}")
@@ -225,11 +215,6 @@ def test_the_command_in_the_report_trains_the_model_again(here, run, tmp_path):
     assert streamcut.load_model(again).fingerprint == streamcut.load_model(tmp_path / "m.npz").fingerprint
     probabilities = [streamcut.predict(path, "clicks.csv", answer="probabilities") for path in (again, tmp_path / "m.npz")]
     np.testing.assert_allclose(*probabilities, atol=0.02)
-
-
-def test_weights_are_a_table(here, run):
-    rows = list(csv.DictReader(run("explain", "clicks.npz", "--top", "2")[1].splitlines()))
-    assert [row["name"] for row in rows][:2] == ["(intercept)", "site=games"]
 
 
 def test_the_help_of_tol_relative_says_when_training_stops(run):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import re
 from decimal import Decimal
 
 import numpy as np
@@ -13,29 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from doors.tables import content, table
-from sklearn.datasets import load_svmlight_file
+from doors.tables import table
+from kit.stored import content
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import streamcut
-
-
-def test_a_table_is_one_table_in_every_container(folder):
-    """The store, and the predictions of a model trained on the container, are the same to the last bit."""
-    frame = table()
-    frame.to_csv("t.csv", index=False)
-    frame.to_csv("t.tsv", index=False, sep="\t")
-    frame.to_json("t.jsonl", orient="records", lines=True)
-    pq.write_table(pa.Table.from_pandas(frame, preserve_index=False), "t.parquet", row_group_size=70)
-    same = []
-    for number, source in enumerate((frame, "t.csv", "t.tsv", "t.jsonl", "t.parquet")):
-        streamcut.convert(source, f"{number}.zarr", labels="click", threads=1 + number % 2)
-        model = streamcut.train(source, label="click", loss="logistic")
-        same.append((*content(f"{number}.zarr"), streamcut.predict(model, "t.csv", answer="probabilities")))
-    for other in same[1:]:
-        for ours, theirs in zip(same[0], other, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
 
 
 def test_features_are_those_of_scikit_learn(folder):
@@ -81,40 +62,12 @@ def test_types_of_arrow_are_the_numbers_and_words_that_they_are(folder):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_what_training_has_not_seen_is_counted_and_missing_values_are_allowed(command):
-    frame = table()
-    frame.to_csv("t.csv", index=False)
-    assert command("train t.csv --label click --loss logistic -o m.npz")[0] == 0
-    frame.loc[0, "site"], frame.loc[1, "age"] = "new", None
-    frame.drop(columns="click").to_csv("new.csv", index=False)
-    code, out, err = command("predict m.npz new.csv --answer probabilities")
-    assert (code, len(out.splitlines())) == (0, 400)
-    assert re.search("site.*: 1", err)
-    assert command("predict m.npz new.csv --strict")[0] == 3
-
-
-NUMBERS = ["1", "-0.5", ".25", "5.", "3e2", "0.1234567", "1e-7", "123456.789", "2.5E+1", "0"]
 HARD = ["4.9e-324", "3.3e-310", "-2.2250738585072011e-308", "1.7976931348623157e100"]  # subnormal, almost normal, large
 HARD += [
     "9007199254740993.00000000001",
     "0.1000000000000000055511151231257827",
     "123456789012345678901234567890e-10",
 ]  # near halves
-
-
-def test_svmlight_text_is_read_as_scikit_learn_reads_it(folder):
-    rng = random.Random(5)
-    with open("t.svm", "w", newline="") as file:
-        for _ in range(3000):
-            features = sorted(rng.sample(range(1, 400), rng.randrange(9)))
-            entries = [f"{j}:{rng.choice(NUMBERS + HARD)}" for j in features]
-            file.write(" ".join([rng.choice(["1", "-1", "+1", "1.0"]), *entries]) + rng.choice(["", " # x", "#x", "\r"]) + "\n")
-    X, y = load_svmlight_file("t.svm", n_features=399)
-    for number, options in enumerate(({}, {"threads": 3, "shard_nnz": 500}, {"backend": "hdf5", "shard_nnz": 900})):
-        streamcut.convert("t.svm", f"{number}.store", n_features=399, dtype="float64", **options)
-        ours, labels = content(f"{number}.store")
-        np.testing.assert_array_equal(ours, X.toarray())
-        np.testing.assert_array_equal(labels, y)
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ def test_arrays_are_refused(folder):
         streamcut.predict(folder / "m.npz", np.ones((2, 500)), memory="1MB")
 
 
-def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path):
+def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path, run):
     model = load_model(folder / "m.npz")
     weights = np.zeros(5_000_000)
     weights[7] = 0.1
@@ -53,11 +53,17 @@ def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path):
     assert sizes[0] >= weights.nbytes
     with pytest.raises(MemoryBudgetError, match=r"the model: 40\.0 MB"):
         streamcut.predict(tmp_path / "wide.npz", folder / "rows.zarr", memory="1MB")
+    for data in ([], [folder / "rows.zarr"]):
+        code, out, err = run("explain", tmp_path / "wide.npz", *data, "--memory", "1MB")
+        assert (code, out) == (ExitCode.MEMORY, "")
+        assert "the model: 40.0 MB" in err
 
 
 CHILD = """
-import atexit, resource, sys
-atexit.register(lambda: print("peak", 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr))
+import atexit, os, sys
+STATUS = "/proc/self/status"  # ru_maxrss would begin with what the parent had
+peak = lambda: next(line.split()[1] for line in open(STATUS) if line.startswith("VmHWM")) if os.path.exists(STATUS) else 0
+atexit.register(lambda: print("peak", 1024 * int(peak()), file=sys.stderr))
 from streamcut.cli import main
 main()
 """

@@ -92,16 +92,6 @@ def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
     np.testing.assert_array_equal(first.weights, second.weights)
 
 
-def test_the_default_bundle_does_not_depend_on_memory():
-    rng = np.random.default_rng(0)
-    X = sp.random_array((300, 20), density=0.3, format="csr", rng=rng)
-    y = np.where(rng.random(300) < 0.5, 1.0, -1.0)
-    one, other = (train(streamcut.rows(X, y), solver="ocas", memory=memory, max_passes=20) for memory in ("4GB", "20GB"))
-    np.testing.assert_array_equal(one.weights, other.weights)
-    assert one.resources["budget"] == 4 * 10**9
-    assert one.resources["peak"] > 0
-
-
 def test_a_model_of_many_classes_is_written_without_a_copy_of_what_it_has(tmp_path):
     """Of 40 problems with 40 proofs, as they come from training, and as they come from a file."""
     rng, classes = np.random.default_rng(0), 40

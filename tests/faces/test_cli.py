@@ -189,33 +189,6 @@ def test_a_reader_that_stops_reading_is_no_error(folder):
 # --- evaluate, verify, export -----------------------------------------------------------------------------------------------
 
 
-def test_info_of_a_model(run, folder):
-    code, out, _ = run("info", folder / "m.npz", "--json")
-    told = json.loads(out)
-    assert code == 0
-    assert told["n_features"] == 30
-    assert told["certificate"]["converged"]
-    code, table, err = run("info", folder / "m.npz")
-    assert (code, err) == (0, "")
-    assert re.search(r"stop reason +converged\n", table)
-
-
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_signals_end_training_with_the_best_model_so_far(folder, tmp_path, number, code):
-    options = ["--tol", "0", "--tol-relative", "0", "--max-time", "100s", "--json"]
-    command = [*STREAMCUT, "train", str(folder / "rows.zarr"), "--output", str(tmp_path / "m.npz"), *options]
-    default = lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL)  # noqa: E731 - these tests may run under nohup
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=default) as process:
-        while json.loads(process.stdout.readline())["event"] != "iteration":
-            pass
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert "Traceback" not in err
-    assert load_model(tmp_path / "m.npz").certificate.stop_reason == "interrupted"
-    assert [path.name for path in tmp_path.iterdir()] == ["m.npz"]
-
-
 def test_without_a_command_there_is_help(run):
     code, out, err = run()
     assert (code, err) == (0, "")
@@ -235,16 +208,3 @@ def test_there_are_no_more_options_than_anybody_can_learn(run):
     assert 40 < len(options["train"]) <= 55
     assert sum(map(len, options.values())) <= 240
     assert len(set().union(*options.values())) <= 110
-
-
-def test_predict_prints_probabilities_of_classes(tmp_path, run):
-    (tmp_path / "a.svm").write_text("".join(f"{k % 3} {k % 3 + 1}:1 4:0.5\n" for k in range(30)))
-    assert run("convert", tmp_path / "a.svm", tmp_path / "a.zarr", "-q")[0] == 0
-    given = ["--task", "multiclass", "--loss", "softmax", "--output", tmp_path / "m.npz", "-q"]
-    assert run("train", tmp_path / "a.zarr", *given)[0] == 0
-    code, out, said = run("predict", tmp_path / "m.npz", tmp_path / "a.svm", "--answer", "probabilities")
-    assert code == 0, said
-    found = np.array([line.split() for line in out.splitlines()], float)
-    assert found.shape == (30, 3)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(found.argmax(axis=1), np.arange(30) % 3)

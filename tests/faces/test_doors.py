@@ -75,26 +75,6 @@ def test_every_door_makes_the_same_recipe_and_an_intercept_that_costs_nothing(tm
         assert (x.spread != 1.0, note.documents > 0) == (not off, not off)
 
 
-HOW = {"loss": "logistic", "C": 0.3}
-
-
-def test_a_table_is_trained_on_as_the_store_that_is_made_of_it(folder, tmp_path):
-    run("train", folder / "rows.csv", "--label", "y", "-o", tmp_path / "a.npz", "--loss", "logistic", "--C", 0.3)
-    run("train", folder / "train.zarr", "--output", tmp_path / "b.npz", "--loss", "logistic", "--C", 0.3)
-    models = [streamcut.load_model(tmp_path / f"{name}.npz") for name in "ab"]
-    models.append(streamcut.train(folder / "train.csv", label="y", convert={"drop": "row"}, **HOW))
-    models.append(
-        streamcut.train(
-            pd.read_csv(folder / "train.csv", float_precision="round_trip"), label="y", convert={"drop": "row"}, **HOW
-        )
-    )
-    for model in models:
-        np.testing.assert_array_equal(model.weights, models[1].weights)
-    assert models[2].recipe == models[3].recipe == models[1].recipe
-    recorded = [model.parameters.get("data") for model in models]
-    assert recorded == [*(str(folder / name) for name in ("rows.csv", "train.zarr", "train.csv")), None]
-
-
 @pytest.mark.parametrize("later", ["later.csv", "later.parquet", "later.zarr"])
 def test_validation_takes_what_evaluate_takes(folder, tmp_path, later):
     table = ["--label", "y", "--loss", "logistic", "--C", "0.1,1", "--measure", "log_loss"]
@@ -116,32 +96,6 @@ def test_validation_takes_what_evaluate_takes(folder, tmp_path, later):
 
 def log_loss(model, folder):
     return streamcut.evaluate(model, folder / "later.csv").measures()["log_loss"]
-
-
-def test_text_is_trained_on_without_a_store(folder, tmp_path):
-    run("train", folder / "train.svm", "-o", tmp_path / "m.npz", "--validation", folder / "later.svm", "--C", "0.1,1")
-    model = streamcut.train(folder / "train.svm", C=0.1)
-    streamcut.convert(folder / "train.svm", tmp_path / "s.zarr")
-    np.testing.assert_array_equal(model.weights, streamcut.train(tmp_path / "s.zarr", C=0.1).weights)
-    found = streamcut.tune(folder / "train.svm", {"C": [0.1, 1.0]}, folds=3)
-    assert len(found.cells) == 2
-    run("train", folder / "train.svm", "-o", tmp_path / "n.npz", "--C", "0.1,1", "--folds", "3")
-    budgeted = ["--kernel", "rbf", "--gamma", 0.5, "--budget", 20, "--validation", folder / "later.svm"]
-    run("train", folder / "train.svm", "-o", tmp_path / "k.npz", *budgeted)
-    assert streamcut.load_model(tmp_path / "k.npz").history[-1]["validation"] > 0.6
-
-
-def test_two_classes_that_are_words_are_tuned_whichever_comes_first(folder):
-    """The positive word, the last of the alphabet, may be the first of the rows."""
-    frame = pd.read_csv(folder / "train.csv")
-    for first in ("yes", "no"):
-        rows = pd.concat([frame[frame.y == first][:1], frame], ignore_index=True)
-        how = {"label": "y", "convert": {"drop": "row"}}
-        found = streamcut.tune(rows, {"C": [0.1, 1.0]}, folds=3, measure="accuracy", **how)
-        alone = streamcut.train(rows, C=found.best.options["C"], **how)
-        assert found.best.mean > 0.7
-        assert found.model.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-2)
-        assert found.model.label_word(found.model.labels[1]) == "yes"
 
 
 def test_what_a_door_cannot_do_is_said(folder, tmp_path):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.sklearn import KernelSVM, LinearSVM, StreamcutClassifier, StreamcutRanker
+from streamcut.sklearn import KernelSVM, LinearSVM, StreamcutRanker
 
 
 def rows(n: int = 200, d: int = 6):
@@ -97,28 +96,6 @@ def test_labels_that_are_numbers_are_those_of_stores(stores):
             call(stores[0])
 
 
-def test_kernel_machines_of_several_classes_are_one_problem_each():
-    X, y = rows(150, 3)
-    names = np.array(["a", "b", "c"])[y + (X[:, 0] > 0.5)]
-    svm = KernelSVM(C=5.0).fit(X, names)
-    assert svm.score(X, names) > 0.9
-    assert svm.dual_coef_.shape == (3, svm.support_vectors_.shape[0])
-    assert np.all(svm.lower_bound_ <= svm.primal_objective_)
-    assert svm.lower_bound_.shape == (3,)
-    for k, name in enumerate(svm.classes_):
-        alone = KernelSVM(C=5.0).fit(X, (names == name).astype(int))
-        np.testing.assert_allclose(svm.decision_function(X)[:, k], alone.decision_function(X), atol=1e-9)
-    calibrated = CalibratedClassifierCV(KernelSVM(C=5.0), cv=5, ensemble=False).fit(X, names)
-    assert calibrated.score(X, names) > 0.85
-
-
-def test_gamma_has_the_words_of_scikit_learn():
-    X, y = rows()
-    assert KernelSVM().fit(X, y).gamma_ == pytest.approx(1 / (X.shape[1] * X.var()), rel=1e-9)
-    assert KernelSVM(gamma="auto").fit(X, y).gamma_ == pytest.approx(1 / X.shape[1], rel=1e-12)
-    assert StreamcutClassifier(kernel="rbf", gamma="auto").fit(X, y).gamma_ == pytest.approx(1 / X.shape[1], rel=1e-12)
-
-
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.1, 1: 10.0}])
 def test_weights_do_not_change_an_automatic_gamma(class_weight):
     X, y = rows()
@@ -126,15 +103,3 @@ def test_weights_do_not_change_an_automatic_gamma(class_weight):
     expected = SVC(class_weight=class_weight).fit(X, y, weight)._gamma
     assert KernelSVM(class_weight=class_weight).fit(X, y, weight).gamma_ == pytest.approx(expected, rel=1e-9)
     assert streamcut.train((X, y, weight), kernel="rbf", budget=5).kernel.gamma == pytest.approx(expected, rel=1e-9)
-
-
-@pytest.mark.parametrize("features", [{"nystroem": 20}, {"fourier": 20}])
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_mapped_kernel_keeps_the_probabilities_of_its_loss(features, classes):
-    X, _ = rows()
-    y = np.arange(len(X)) % classes
-    svm = StreamcutClassifier(loss="logistic", kernel="rbf", gamma=0.5, tol_relative=1e-2, **features)
-    assert hasattr(svm, "predict_proba")
-    probabilities = svm.fit(X, y).predict_proba(X)
-    assert probabilities.shape == (len(X), classes)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

@@ -7,11 +7,8 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn import linear_model
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.pipeline import make_pipeline
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from streamcut import convert, load_model, save_model
@@ -132,13 +129,6 @@ def test_what_fit_leaves_behind(tmp_path):
     np.testing.assert_array_equal(again.predict(X), svm.predict(X))
 
 
-def test_a_tight_tolerance_not_reached_warns():
-    X, y = rows()
-    with pytest.warns(ConvergenceWarning, match="max_passes"):
-        svm = LinearSVM(max_passes=2).fit(X, y)
-    assert not svm.converged_
-
-
 def test_rankings_of_queries(tmp_path):
     X, _ = rows()
     y = np.clip(np.round(X @ np.random.default_rng(3).standard_normal(12)), -2, 2)
@@ -177,29 +167,6 @@ def test_sequences(tmp_path):
     assert by_store.score(store) == svm.score(X, names, groups=groups)
 
 
-def test_probabilities_after_calibrate():
-    X, y = rows(n=900)
-    svm = LinearSVM().fit(X[:400], y[:400])
-    assert not hasattr(svm, "predict_proba")
-    svm.calibrate(X[400:], y[400:])
-    probabilities = svm.predict_proba(X)
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    assert np.all(np.diff(probabilities[np.argsort(svm.decision_function(X)), 1]) >= 0)
-    assert hasattr(clone(svm).fit(X, y), "calibrate")
-    assert not hasattr(clone(svm).fit(X, y), "predict_proba")
-    with pytest.raises(ValueError, match="did not see"):
-        svm.calibrate(X, np.full(900, 7))
-    svm.fit(X, y)
-    assert not hasattr(svm, "predict_proba"), "of a model that is no more"
-
-
-def test_text_in_a_pipeline():
-    texts = ["sun and sea", "sand and sun", "snow and ice", "ice on ice", "sea of sand", "cold snow"] * 5
-    labels = ["warm", "warm", "cold", "cold", "warm", "cold"] * 5
-    fitted = make_pipeline(TfidfVectorizer(), LinearSVM()).fit(texts, labels)
-    assert fitted.predict(["sun", "snow"]).tolist() == ["warm", "cold"]
-
-
 def test_labels_of_any_kind():
     X, y = rows()
     for labels in (np.array([False, True]), np.array([7, -2])):
@@ -208,33 +175,3 @@ def test_labels_of_any_kind():
         assert set(fitted.predict(X)) <= set(labels.tolist())
     with pytest.raises(ValueError, match="continuous"):
         LinearSVM().fit(X, np.linspace(0, 1, 400))
-
-
-def test_regressions_by_other_losses(tmp_path):
-    X, _ = rows()
-    y = np.abs(X @ np.arange(12.0)).round()
-    ridge = LinearSVR(loss="squared", C=10.0, tol=1e-8, tol_relative=None).fit(X, y)
-    Z = np.column_stack([X.toarray(), np.ones(400)])
-    np.testing.assert_allclose(ridge.predict(X), Z @ np.linalg.solve(Z.T @ Z + 0.1 * np.eye(13), Z.T @ y), atol=0.02)
-    counts = LinearSVR(loss="poisson").fit(X, y)
-    np.testing.assert_allclose(counts.predict(X), np.exp(counts.model_.decision_function(X)))
-    assert LinearSVR(loss="quantile", quantile=0.9, C=10.0).fit(X, y).predict(X).mean() > ridge.predict(X).mean()
-    path = stored(tmp_path, X, y)
-    from_store = LinearSVR(loss="squared", C=10.0, tol=1e-8, tol_relative=None).fit(path)
-    assert from_store.score(path) == pytest.approx(ridge.score(X, y), abs=1e-3)
-    with pytest.raises(UsageError, match="loss: 'hinge' is not one of task regression"):
-        LinearSVR(loss="hinge").fit(X, y)
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_logistic_regression_is_that_of_scikit_learn(classes):
-    X, y = rows(classes)
-    names = np.array(["a", "b", "c"])[y]
-    ours = LogisticRegression(tol=1e-7, tol_relative=None).fit(X, names)
-    with_constant = np.hstack([X.toarray(), np.ones((len(y), 1))])  # its weight is regularised
-    theirs = linear_model.LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=10_000).fit(with_constant, names)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(with_constant), atol=2e-3)
-    np.testing.assert_array_equal(ours.predict_log_proba(X), np.log(ours.predict_proba(X)))
-    np.testing.assert_array_equal(ours.predict(X), ours.classes_[ours.predict_proba(X).argmax(axis=1)])
-    flat = LogisticRegression(bias=0.0).fit(X, names)
-    np.testing.assert_array_equal(flat.intercept_, np.zeros(1 if classes == 2 else 3))

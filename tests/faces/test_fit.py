@@ -93,17 +93,6 @@ def test_python_names_arguments_and_the_command_line_options(tmp_path):
         streamcut.convert(table(), tmp_path / "u.zarr", label="y", labels="y")
 
 
-def test_rows_come_as_they_are(found, tmp_path):
-    frame = table()
-    expected = found.predict_proba(frame)
-    row = frame.iloc[1].to_dict()
-    assert found.predict_proba(row)[0] == expected[1]
-    assert found.predict(row)[0] in ("yes", "no")
-    streamcut.save_model(found.model, tmp_path / "m.npz")
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    np.testing.assert_array_equal(streamcut.predict(tmp_path / "m.npz", tmp_path / "rows.csv", answer="probabilities"), expected)
-
-
 def test_groups_and_times_decide_which_rows_are_held_out():
     frame = table()
     by_group = streamcut.fit(frame, "y", group_column="user", C=1.0)
@@ -174,25 +163,3 @@ def test_the_command_says_it_and_replaces_nothing(tmp_path):
     assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
     with pytest.raises(NotFoundError):
         run("fit", tmp_path / "none.csv", "--label", "y", "-o", tmp_path / "n.npz")
-
-
-def test_standardised_numbers_have_mean_0_and_deviation_1_and_missing_ones_are_the_mean(tmp_path):
-    streamcut.convert(table(), tmp_path / "a.zarr", labels="y", numeric="year,row", standardise=True, drop="*")
-    data = streamcut.open(tmp_path / "a.zarr")
-    chunk = data.read(0)
-    names = np.array(data.recipe.names)[chunk.indices]
-    values = chunk.data[names == "year"]
-    known = table().year.notna().sum()
-    assert abs(values.sum() / known) < 1e-3
-    assert np.square(values).sum() / known == pytest.approx(1.0, abs=1e-3)
-    year = next(column for column in data.recipe.table.columns if column.name == "year")
-    assert year.in_words() == "numeric, standardised"
-
-
-def test_memory_and_threads_change_no_recipe(tmp_path):
-    recipes = set()
-    for name, more in {"a": {}, "b": {"threads": 1, "memory": "4GB", "shard_nnz": 500}}.items():
-        given = {"standardise": True, "text": "note", "text_weights": "tfidf", "id": "row"}
-        streamcut.convert(table(), tmp_path / f"{name}.zarr", labels="y", **given, **more)
-        recipes.add(streamcut.open(tmp_path / f"{name}.zarr").recipe.to_json())
-    assert len(recipes) == 1

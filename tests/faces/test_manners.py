@@ -50,7 +50,7 @@ def test_a_store_says_what_it_is(rows, tmp_path):
     with streamcut.create(tmp_path / "rows.zarr") as new:
         new.append(*rows)
     for data, name, place in (
-        (streamcut.open(tmp_path / "rows.zarr"), "ZarrStore", f"path={tmp_path / 'rows.zarr'}, "),
+        (streamcut.open(tmp_path / "rows.zarr"), "Store", f"path={tmp_path / 'rows.zarr'}, "),
         (streamcut.rows(*rows), "MemoryDataset", ""),
     ):
         assert repr(data).startswith(f"{name}({place}rows=300, features=20, nnz={rows[0].nnz:,}, labels=2, shards=1, decoded=")

@@ -90,14 +90,6 @@ def test_a_device_stays_one(run, folder, command):
     assert os.readlink("link") == "null"
 
 
-def test_a_device_that_is_full_is_a_full_disk(run, folder):
-    device(folder / "full", 1, 7)
-    for command in ("predict", "train", "export"):
-        code, _, err = run(*arguments(command, "full"))
-        assert (code, "full: No space left" in err) == (8, True), err
-    assert stat.S_ISCHR(os.lstat("full").st_mode)
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_links_are_followed_and_stay(run, folder, command):
     (folder / "elsewhere").mkdir()
@@ -146,11 +138,6 @@ def test_standard_output_by_name(folder):
         subprocess.run(command, check=True, stdout=file)
     assert Path("labels.txt").read_text() == "head\n1\n-1\n1\n-1\n"
     assert Path("labels.txt").stat().st_ino == inode
-
-
-def test_a_closed_descriptor_is_told(run, folder):
-    code, _, err = run("predict", "m.npz", "a.svm", "-o", "/dev/fd/99")
-    assert (code, "descriptor 99 is closed" in err) == (4, True)
 
 
 @pytest.mark.parametrize(

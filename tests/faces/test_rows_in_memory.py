@@ -34,30 +34,6 @@ def test_rows_are_what_the_pair_is(made):
     assert np.array_equal(streamcut.predict(model, data), streamcut.predict(model, (X, y)))
 
 
-def test_labels_may_be_words():
-    X, y = numbers()
-    words = np.where(y > 0, "ham", "spam")
-    data = streamcut.rows(X, words)
-    assert same(streamcut.train(data), streamcut.train((X, words)))
-    assert set(streamcut.predict(streamcut.train(data), data)) == {"ham", "spam"}
-
-
-def test_weights_are_those_of_the_triple_and_shards_change_no_row():
-    X, y = numbers()
-    weight = np.arange(1.0, 61.0)
-    data = streamcut.rows(X, y, weight=weight, shard_nnz=40)
-    assert len(data.manifest.shards) > 2
-    model, other = (streamcut.train(rows, tol_relative=1e-4) for rows in (data, (X, y, weight)))
-    assert model.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-4)
-    assert streamcut.verify(model, data).same_data
-
-
-def test_queries_make_a_ranking():
-    X, y = numbers()
-    data = streamcut.rows(X, y, qid=np.arange(60) // 10, shard_nnz=40)
-    assert streamcut.evaluate(streamcut.train(data, task="ranking"), data).measures()["queries"] == 6
-
-
 def test_every_function_of_data_takes_them():
     X, y = numbers()
     data = streamcut.rows(X, y)

@@ -50,7 +50,7 @@ HEAVY = {
     "ssl",
 }
 
-OTHERS = {f"streamcut.{name}" for name in ("jobs.features", "oracles.kernel_columns", "evaluation", "sklearn")}
+OTHERS = {f"streamcut.{name}" for name in ("jobs.kernel_data", "oracles.kernel_columns", "evaluation", "sklearn")}
 
 
 def test_commands_on_a_local_store_load_what_they_need(tmp_path):

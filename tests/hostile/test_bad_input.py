@@ -5,20 +5,14 @@ Messages name file, line and column. Nothing here leaves anything behind, and no
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import json
-import lzma
 import os
-import re
 import threading
 from pathlib import Path
 
 import kit.bad_input
 import numpy as np
 import pytest
-import zstandard
-from kit.bad_input import BAD, CORRUPT, GOOD, LONG, MEMORY, MISSING, OK, USAGE, refused
+from kit.bad_input import CORRUPT, GOOD, MEMORY, MISSING, OK, USAGE, refused
 from reference.rows import read_rows
 
 import streamcut
@@ -31,33 +25,10 @@ model = kit.bad_input.model
 pytestmark = pytest.mark.smoke
 
 
-def test_numbers_are_those_of_python(folder):
-    words = [".5", "5.", "+.5E-3", "1" + LONG.decode()]
-    (folder / "in.svm").write_text("1 " + " ".join(f"{k + 1}:{word}" for k, word in enumerate(words)) + "\n")
-    streamcut.convert("in.svm", "out.zarr", dtype="float64")
-    assert streamcut.open("out.zarr").read(0).data.tolist() == [float(word) for word in words]
-
-
 def test_weights_beyond_the_memory(run, folder):
     (folder / "in.svm").write_bytes(b"1 2147483647:1\n-1 1:1\n")
     streamcut.convert("in.svm", "out.zarr")
     refused(run, "train out.zarr -o m.npz --memory 1GB", MEMORY, "needs at least [0-9.]+ ?[GM]B")
-
-
-def test_compression_is_told_by_content(folder):
-    for name, compress in {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}.items():
-        (folder / f"{name}.svm").write_bytes(compress(GOOD))
-        streamcut.convert(f"{name}.svm", f"{name}.zarr")
-    (folder / "plain.gz").write_bytes(GOOD)
-    streamcut.convert("plain.gz", "plain.zarr")
-    assert all(read_rows(folder / f"{name}.zarr") == read_rows(folder / "plain.zarr") for name in ("gz", "bz2", "xz", "zst"))
-
-
-@pytest.mark.parametrize("text", [b"1 1:1\n", b"1 1:1\n1 2:1\n", b"1 1:1\n2 1:1\n3 1:1\n"], ids=["one row", "one class", "three"])
-def test_classes_are_a_matter_of_training(run, folder, text):
-    (folder / "in.svm").write_bytes(text)
-    assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr -o m.npz --task binary", BAD, "label")
 
 
 def test_folders_globs_pipes_and_what_may_not_be_read(run, folder, monkeypatch):
@@ -98,25 +69,6 @@ def test_a_model_in_the_place_of_data(run, model):
     refused(run, "info x.npz --check", MISSING, "arrays of NumPy or SciPy.*convert")
 
 
-def test_a_cost_that_float64_cannot_square(run, store):
-    refused(run, "train good.zarr -o m.npz --C 1e308", USAGE, r"C: 1e\+308 is not a number between 1e-100 and 1e\+100")
-    assert run("train", "good.zarr", "--output", "m.npz", "--C", "9e99")[0] == OK
-
-
-@pytest.mark.parametrize("data", ["wide.svm", "wide.zarr"])
-def test_features_that_the_model_lacks(run, folder, model, data):
-    (folder / "wide.svm").write_bytes(b"1 1:1\n-1 2:1 4:1 9:1\n")
-    streamcut.convert("wide.svm", "wide.zarr")
-    for command in ("predict", "evaluate"):
-        words = r"row 1 \(0-based\) has feature 3 \(0-based\).* 3 features.*--ignore-extra-features"
-        code, out, err = run(command, "m.npz", data)
-        assert code == BAD
-        assert not (command == "evaluate" and out)
-
-        assert re.search(words, err), err
-        assert run(command, "m.npz", data, "--ignore-extra-features")[0] == OK
-
-
 def test_paths_that_are_no_store(run, folder, store):
     import h5py
     import zarr
@@ -128,14 +80,6 @@ def test_paths_that_are_no_store(run, folder, store):
         for command in (f"info {path}", f"info {path} --check", f"train {path} -o m.npz"):
             if command != "train good.svm -o m.npz":  # texts of rows are converted on the way
                 refused(run, command, MISSING, path)
-
-
-@pytest.mark.parametrize(
-    "options",
-    ["--C nan", "--C 0", "--C -1", "--max-passes 0", "--tol -1", "--tol nan", "--workers 0", "--memory 100", "--max-time 5"],
-)
-def test_options_out_of_range(run, store, options):
-    refused(run, f"train good.zarr -o m.npz {options}", USAGE, options.split()[0].strip("-").replace("-", "[-_]"))
 
 
 @pytest.mark.parametrize(
@@ -193,24 +137,3 @@ def test_files_that_are_no_whole_model(run, folder, model, what, command):
         (folder / "bad.npz").write_bytes(contents[what])
     code = CORRUPT if what in ("truncated", "flipped", "empty") else MISSING
     refused(run, command.format("good.zarr" if what == "store" else "bad.npz"), code, "model|directory")
-
-
-def test_resume_with_something_else(run, folder, store):
-    options = ["train", "good.zarr", "--output", "m.npz", "--checkpoint", "run", "--tol", "0", "--tol-relative", "1e-12"]
-    assert run(*options, "--max-passes", "2", "--checkpoint-every", "0s")[0] == OK
-    code, _, err = run(*options, "--max-passes", "9", "--resume", "--C", "7", "--force")
-    assert code == USAGE, err
-    assert "different run" in err
-    assert "C" in err
-
-
-def test_skipping_shows_the_refused_lines(run, folder):
-    (folder / "in.svm").write_bytes(b"1 1:1\nbad\n-1 2:1\n1 0:1\n")
-    refused(run, "convert in.svm out.zarr --on-error skip --max-errors 1", BAD, "more than 1 refused line.*in.svm:4:3")
-    code, out, err = run("convert", "in.svm", "out.zarr", "--on-error", "skip", "--max-errors", "2", "--json")
-    assert code == OK, err
-    assert json.loads(out)["counters"]["skipped_lines"] == 2
-    first, second = json.loads(out)["rejects"]
-    assert re.fullmatch("in.svm:2:1: .*: bad", first)
-    assert re.fullmatch("in.svm:4:3: .*: 1 0:1", second)
-    assert streamcut.open("out.zarr").manifest.source["refused"] == [first, second]

@@ -14,7 +14,7 @@ import kit.bad_input
 import numpy as np
 import pytest
 import zstandard
-from kit.bad_input import BAD, GOOD, MEMORY, OK, USAGE, refused
+from kit.bad_input import BAD, MEMORY, OK, USAGE, refused
 
 import streamcut
 
@@ -151,11 +151,3 @@ def test_the_first_error(run, folder, threads):
 
 
 # --- no memory at all ---
-
-
-def test_no_memory(run, folder):
-    (folder / "in.svm").write_bytes(GOOD)
-    refused(run, "convert in.svm out.zarr --memory 0GB", USAGE, "--memory")
-    assert run("convert", "in.svm", "out.zarr")[0] == OK
-    refused(run, "train out.zarr -o m.npz --memory 0GB", USAGE, "--memory: '0GB' is less than one byte")
-    refused(run, "train out.zarr -o m.npz --memory 0%", USAGE, "--memory")

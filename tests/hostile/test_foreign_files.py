@@ -66,14 +66,6 @@ def test_files_of_others_in_an_unfinished_store(run, folder, what, options):
     assert tree(folder) == before
 
 
-def test_the_second_output_of_a_split_is_looked_at_before_anything_is_made(run, folder):
-    OTHERS["a folder with a file"](folder / "o-test.zarr")
-    before = tree(folder)
-    code, _, err = run("convert", "a.svm", "o.zarr", "--split", "0.5")
-    assert (code, "o-test.zarr holds files not written by streamcut (precious.txt)" in err) == (USAGE, True)
-    assert tree(folder) == before
-
-
 @pytest.mark.parametrize("place", ["notes.txt", "shards/notes.txt", "shards/000000/mine/x", "shards/000000/y/notes", "link"])
 @pytest.mark.parametrize("backend", ["zarr", "hdf5"])
 def test_files_of_others_inside_a_store_that_is_to_be_replaced(run, folder, place, backend):
@@ -114,17 +106,3 @@ def test_a_link_to_a_store_stays_one(run, folder, there):
     assert sorted(os.listdir()) == ["a.svm", "elsewhere", "link"]
     assert streamcut.open("link").manifest.source["made_from"]["shuffle"] == 3
     assert run("convert", "a.svm", "link", "--resume", "--shuffle", 3)[0] == 0
-
-
-def test_an_unfinished_store_behind_a_link_is_named_as_such(run, folder):
-    (folder / "elsewhere").mkdir()
-    (folder / "link").symlink_to("elsewhere/o.zarr")
-    child = os.fork()
-    if child == 0:
-        os.environ["STREAMCUT_FAILPOINT"] = "convert.manifest:1:kill"
-        streamcut.convert("a.svm", "link")
-    os.waitpid(child, 0)
-    code, _, err = run("info", "link")
-    assert (code, "--resume" in err) == (6, True)
-    assert run("convert", "a.svm", "link", "--resume")[0] == 0
-    assert os.readlink("link") == "elsewhere/o.zarr"

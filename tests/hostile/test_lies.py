@@ -278,24 +278,3 @@ def test_a_bit_anywhere_in_a_matrix(run):
             Path("x.npz").write_bytes(content[:place] + bytes([content[place] ^ 1 << place % 8]) + content[place + 1 :])
             found, _, said = run("convert", "x.npz", "o.zarr", "--label", "y.txt", "-q", "--force")
             assert (found in (0, 3, 4), "Traceback" in said) == (True, False), (place, said)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[train]\nC = " + "[1, " * 200 + "]" * 200, "a table is not a text"),
-        ("C = 1\n[train]\nloss = {a = 1}", "a table is not a text"),
-        ("[train]\nC = 1\nloss = 1979-05-27", "is not one of"),
-        ("[train]\nloos = 1", "has no option loos"),
-        ("[nothing]\nloos = 1", "is not a command"),
-        ("nothing = 1", "no command has an option nothing"),
-    ],
-)
-def test_configurations_that_say_what_no_option_takes(run, text, said):
-    import re
-
-    Path("c.toml").write_text(text)
-    found, _, shown = run("--config", "c.toml", "train", "a.zarr", "--output", "m.npz")
-    assert (found, "Traceback" in shown) == (2, False), shown
-    assert re.search(said, shown), shown
-    assert len(shown) < 1000

@@ -147,24 +147,6 @@ def test_a_label_is_one_label(tmp_path, kind):
     np.testing.assert_array_equal(found.read(0).y, [1, 0] * 20)
 
 
-@pytest.mark.parametrize("kind", ["plain", "text", "categories", "nullable"])
-def test_a_label_of_anndata_is_that_of_a_table(tmp_path, kind):
-    anndata, pd = pytest.importorskip("anndata"), pytest.importorskip("pandas")
-    values: Any = np.array([True, False] * 10)
-    column = {
-        "plain": values,
-        "text": values.astype(str),
-        "categories": pd.Categorical(values.astype(str)),
-        "nullable": pd.array(values.tolist(), dtype="boolean"),
-    }[kind]
-    obs = pd.DataFrame({"y": column}, index=[str(i) for i in range(20)])
-    anndata.AnnData(np.eye(20, dtype=np.float32), obs=obs).write_h5ad(tmp_path / "a.h5ad")
-    streamcut.convert(tmp_path / "a.h5ad", tmp_path / "a.zarr", labels="y")
-    found = streamcut.open(tmp_path / "a.zarr")
-    assert found.recipe.labels.words == ()
-    np.testing.assert_array_equal(found.read(0).y, [1, 0] * 10)
-
-
 def stored(frame: Any, folder: Path, **options: Any) -> Any:
     streamcut.convert(frame, folder / "o.zarr", labels="y", force=True, **options)
     return streamcut.open(folder / "o.zarr")
@@ -430,31 +412,3 @@ def test_a_column_that_is_missing_is_named(fruit):
         streamcut.predict(fruit / "m.npz", pa.Table.from_pylist([{"x": 1, "fruit": "fig"}]))
     with pytest.raises(BadInputError, match="the rows: column 'ripe'"):
         streamcut.predict(fruit / "m.npz", [{"fruit": "fig", "ripe": True}, {"fruit": "fig", "ripe": "no"}])
-
-
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([[1]] * 4),
-        pa.array([{"a": 1}] * 4),
-        pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
-        pa.array([1] * 4, pa.duration("s")),
-        pa.array([None] * 4, pa.month_day_nano_interval()),
-    ],
-)
-@pytest.mark.parametrize("role", ["", "--numeric", "--categorical", "--text"])
-def test_columns_that_are_no_features_are_bad_input(run, tmp_path, column, role):
-    pa.feather.write_feather(pa.table({"y": [0, 1] * 2, "x": column}), tmp_path / "t.arrow")
-    given = ["convert", tmp_path / "t.arrow", tmp_path / "o.zarr", "--label", "y", "-q", *([role, "x"] if role else [])]
-    code, _, said = run(*given)
-    assert code == (3 if role else 2)  # nobody spoke of it: it is left out, and there is no other
-    assert "column 'x'" in said
-    assert " holds " in said
-    assert not (tmp_path / "o.zarr").exists()
-
-
-def test_a_number_that_becomes_a_text_late_names_its_column(run, tmp_path):
-    (tmp_path / "t.csv").write_text("z,y,x\n" + "7,1,2.5\n" * 200_000 + "7,0,late\n")
-    code, _, said = run("convert", tmp_path / "t.csv", tmp_path / "o.zarr", "--label", "y", "--drop", "z", "-q")
-    assert code == 3
-    assert "row 200000 (0-based), column 'x': not double" in said

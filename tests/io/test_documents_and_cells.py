@@ -100,14 +100,6 @@ def cells(tmp_path_factory):
     return place
 
 
-def test_raw_of_anndata_has_names_of_its_own(cells, tmp_path):
-    for layer in (None, "raw"):
-        how = {} if layer is None else {"layer": layer}
-        streamcut.convert(cells / "new.h5ad", tmp_path / f"{layer}.zarr", label="cell_type", **how)
-        names = streamcut.open(tmp_path / f"{layer}.zarr").recipe.names
-        assert names == tuple(f"gene{j}" for j in range(8 if layer is None else 12))
-
-
 def test_answers_about_cells_have_their_barcodes(cells, tmp_path):
     run("fit", cells / "new.h5ad", "--label", "cell_type", "--layer", "raw", "-o", tmp_path / "m.npz", "--C", 1, "-q")
     for name in ("p.csv", "p.parquet"):

@@ -6,10 +6,8 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
-import pytest
 
 import streamcut
-from streamcut.errors import UsageError
 
 
 def table(n=60):
@@ -68,11 +66,3 @@ def test_arrays_are_stored_block_by_block(tmp_path):
     assert equal(tmp_path / "here.zarr", tmp_path / "mixed.zarr")
     ours, theirs = (streamcut.train(str(tmp_path / "here.zarr")), streamcut.train(lazy, scratch=str(tmp_path)))
     np.testing.assert_array_equal(ours.weights, theirs.weights)
-
-
-def test_parts_that_do_not_fit_are_named(tmp_path):
-    X = da.zeros((50, 3), chunks=(10, 3))
-    for y, message in ((da.zeros(40, chunks=20), "y: it has 2 parts and X has"), (np.zeros(60), "y has 60 values for 50")):
-        with pytest.raises(UsageError, match=message), streamcut.create(tmp_path / "rows.zarr") as out:
-            out.append(X, y)
-    assert not (tmp_path / "rows.zarr").exists()

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from kit.stored import content
 
 import streamcut
 from streamcut.errors import BadInputError
@@ -35,16 +36,6 @@ def write(path, X, words, **layers) -> str:
     with warnings.catch_warnings(action="ignore"):
         (data.write_zarr if path.suffix == ".zarr" else data.write_h5ad)(path)
     return str(path)
-
-
-def whole(path) -> np.ndarray:
-    data = streamcut.open(path)
-    chunks = [data.read(shard) for shard in range(len(data.manifest.shards))]
-    values = [np.ones(c.nnz) if c.data is None else c.data for c in chunks]
-    shapes = [(c.n_rows, data.manifest.statistics.n_features) for c in chunks]
-    return np.vstack(
-        [sp.csr_array((v, c.indices, c.indptr), shape=s).toarray() for v, c, s in zip(values, chunks, shapes, strict=True)]
-    )
 
 
 def test_cells_are_trained_on_and_scored_by_their_words(cells, tmp_path, run):
@@ -97,7 +88,7 @@ def test_matrices_of_10x(cells, tmp_path, run, version):
     (tmp_path / "types.txt").write_text("".join(f"{word}\n" for word in words))
     assert run("convert", path, tmp_path / "x.zarr", "--label", tmp_path / "types.txt", "-q")[0] == 0
     data = streamcut.open(tmp_path / "x.zarr")
-    np.testing.assert_array_equal(whole(tmp_path / "x.zarr"), X.toarray())
+    np.testing.assert_array_equal(content(tmp_path / "x.zarr")[0], X.toarray())
     assert data.recipe.names[:3] == ("ENSG0", "ENSG1", "G2")
     assert [data.recipe.labels.names[label] for label in np.unique(data.read(0).y)] == list(dict.fromkeys(words))
     assert run("train", tmp_path / "x.zarr", "--output", tmp_path / "m.npz", "--C", "0.1", "-q")[0] == 0

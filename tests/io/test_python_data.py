@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from kit.stored import content
 from reference.rows import store_bytes
 
 import streamcut
@@ -27,18 +25,6 @@ def rows() -> tuple[sp.csr_array, np.ndarray]:
     rng = np.random.default_rng(3)
     X = sp.random_array((N, D), density=0.2, format="csr", rng=rng)
     return X, np.where(X[:, [0]].toarray()[:, 0] + 0.01 * rng.standard_normal(N) > 0.05, "spam", "ham")
-
-
-def whole(path: Path) -> tuple[np.ndarray, list]:
-    """The rows of a store, dense, and their labels."""
-    data, parts, labels = streamcut.open(path), [], []
-    for shard in range(len(data.manifest.shards)):
-        chunk = data.read(shard)
-        values = np.ones(chunk.nnz) if chunk.data is None else chunk.data
-        shape = (chunk.n_rows, data.manifest.statistics.n_features)
-        parts.append(sp.csr_array((values, chunk.indices, chunk.indptr), shape=shape).toarray())
-        labels += chunk.y.tolist()
-    return np.vstack(parts), labels
 
 
 @pytest.mark.parametrize("form", [*FORMATS, "dense", "frame", "sparse frame"])
@@ -57,23 +43,13 @@ def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
     with streamcut.create(tmp_path / "many.zarr", labels=["ham", "spam"], shard_nnz=400) as out:
         for start in range(0, N, 37):
             out.append(formed(X[start : start + 37]), y[start : start + 37])
-    found, labels = whole(tmp_path / "many.zarr")
+    found, labels = content(tmp_path / "many.zarr")
     np.testing.assert_array_equal(found, X.toarray())
-    assert labels == [float(word == "spam") for word in y]
+    assert labels.tolist() == [float(word == "spam") for word in y]
     one, many = (streamcut.open(tmp_path / f"{name}.zarr") for name in ("one", "many"))
     assert one.manifest.fingerprint == many.manifest.fingerprint
     assert (many.recipe.names is None) == ("frame" not in form)
     assert out.statistics == many.manifest.statistics
-
-
-def test_names_and_words_come_back_from_a_model(rows, tmp_path):
-    X, y = rows
-    with streamcut.create(tmp_path / "named.zarr", feature_names=[f"gene{j}" for j in range(D)]) as out:
-        out.append(X, y)
-    model = streamcut.train(tmp_path / "named.zarr", C=10.0)
-    assert model.recipe.names[7] == "gene7"
-    assert set(streamcut.predict(model, X)) == {"ham", "spam"}
-    assert streamcut.evaluate(model, (X, y)).accuracy == streamcut.evaluate(model, tmp_path / "named.zarr").accuracy > 0.8
 
 
 def test_groups_weights_and_rows_without_labels(rows, tmp_path):
@@ -172,33 +148,17 @@ def test_a_store_whose_maker_was_killed_is_gone_on_with(tmp_path):
     assert store_bytes(tmp_path / "a.zarr") == store_bytes(tmp_path / "b.zarr")
 
 
-@pytest.fixture(scope="module")
-def table() -> pa.Table:
-    rng = np.random.default_rng(1)
-    site = rng.choice(["a", "b", "c"], 400)
-    return pa.table({"click": (site == "a") ^ (rng.random(400) < 0.1), "site": site, "price": rng.random(400)})
+@pytest.mark.parametrize(("first", "then"), [("numbers", "words"), ("words", "numbers")])
+def test_a_store_that_is_gone_on_with_keeps_to_its_kind_of_labels(rows, tmp_path, first, then):
+    labels = {"numbers": [1.0, 2.0] * 150, "words": ["ham", "spam"] * 150}
 
+    def append(kind: str, resume: bool) -> None:
+        with streamcut.create(tmp_path / "a.zarr", shard_nnz=200, threads=1, resume=resume) as out:
+            assert resume == (out.n_rows > 0)
+            out.append(rows[0], labels[kind])
+            raise KeyboardInterrupt
 
-def test_train_takes_what_there_is(rows, table, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    X, y = rows
-    first = streamcut.train((X, y), C=5.0)
-    for other in (X.tocsc(), X.tocoo(), X.toarray()):
-        np.testing.assert_array_equal(streamcut.train((other, y), C=5.0).weights, first.weights)
-    assert set(streamcut.predict(first, X)) == {"ham", "spam"}
-    assert streamcut.train((pd.DataFrame(X.toarray(), columns=[f"c{j}" for j in range(D)]), y)).recipe.names[3] == "c3"
-    assert streamcut.train((X, y, np.ones(N)), C=5.0).certificate.primal == pytest.approx(first.certificate.primal, rel=1e-2)
-    model = streamcut.train(table, label="click", loss="logistic")
-    assert "data" not in model.parameters
-    assert streamcut.evaluate(model, table).accuracy > 0.85
-    pq.write_table(table, tmp_path / "t.parquet")
-    same = streamcut.train(tmp_path / "t.parquet", label="click", convert={"categorical": "site"}, loss="logistic")
-    np.testing.assert_array_equal(same.weights, model.weights)
-    assert os.listdir(tmp_path) == ["t.parquet"]
-    with pytest.raises(UsageError, match="labels of their own"):
-        streamcut.train((X, y), label="click")
-    with pytest.raises(UsageError, match="neither a store"):
-        streamcut.train(X)
-    with pytest.raises(BadInputError, match="'eggs' is none of"):
-        streamcut.evaluate(first, (X[:1], ["eggs"]))
+    with pytest.raises(KeyboardInterrupt):
+        append(first, resume=False)
+    with pytest.raises(BadInputError, match=rf"row \d+ .*labels were {first} before"):
+        append(then, resume=True)

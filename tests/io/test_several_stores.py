@@ -50,16 +50,6 @@ def test_the_bits_are_those_of_one_store(tmp_path, features, columns, options):
     assert repr(streamcut.evaluate(found, parts)) == repr(streamcut.evaluate(expected, whole))
 
 
-def test_on_the_command_line(tmp_path, run):
-    whole, *parts = written(tmp_path, 90)
-    line = ("--solver", "ocas", "--C", "1", "--max-passes", "4", "--quiet")
-    assert run("train", whole, "-o", tmp_path / "m.npz", *line)[0] == 0
-    code, _, err = run("train", *parts, "-o", tmp_path / "n.npz", *line)
-    assert code == 0, err
-    one, other = (streamcut.load_model(tmp_path / name).weights for name in ("m.npz", "n.npz"))
-    np.testing.assert_array_equal(one, other)
-
-
 def test_the_first_difference_of_recipes_is_named(tmp_path):
     for name, header, ending in (("a", "y,x,c", ""), ("b", "y,x,c", ""), ("more", "y,x,c,extra", ",3")):
         words = "rs" if name == "b" else "pq"

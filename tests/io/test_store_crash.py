@@ -1,13 +1,12 @@
-"""Killing the writer at every step, full disks, locks: nothing half-written is a store, and resuming gives the same bytes.
+"""Killed writers, full disks, locks: nothing half-written is a store, and resuming gives the same bytes.
 
-Children are forked, so that kernels are compiled once.
+Every moment at which a writer may end is tried by test_store_power_loss. Children are forked, so that kernels are compiled once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 from pathlib import Path
 
@@ -19,8 +18,6 @@ import streamcut
 from streamcut.errors import DiskFullError, ExitCode, IncompleteError, LockedError, NotFoundError
 
 pytestmark = pytest.mark.process
-
-POINTS = ["store.put_tmp", "store.put_fsync", "store.put_rename", "convert.journal", "convert.manifest", "convert.done"]
 
 
 @pytest.fixture(scope="module", params=["zarr", "hdf5"])
@@ -42,26 +39,6 @@ def is_store(path: Path) -> bool:
     except (IncompleteError, NotFoundError):
         return False
     return True
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_killed_at_steps_of_every_kind_and_resumed(tmp_path, backend, undisturbed, point):
-    visits, deaths = [1, 2, 5, 8, 70], 0
-    for visit in visits:
-        path = tmp_path / f"{visit}"
-        ended = forked(lambda path=path: make(path, backend), f"{point}:{visit}:kill")
-        if ended == 0:
-            break
-        assert ended == -signal.SIGKILL
-        deaths += 1
-        if is_store(path):  # killed while the journal was removed
-            assert point == "convert.done"
-            make(path, backend, force=True)
-        else:
-            make(path, backend, resume=True)
-        assert content(path) == undisturbed
-        shutil.rmtree(path)
-    assert deaths > 0
 
 
 @pytest.mark.parametrize("point", ["store.put_tmp:1", "store.put_tmp:15", "convert.journal:2", "convert.manifest:1"])
@@ -109,21 +86,6 @@ def test_what_killed_writers_left_is_removed(tmp_path, backend, undisturbed):
     make(path, backend, force=True)
     assert content(path) == undisturbed
     assert os.listdir(tmp_path) == ["store"]
-
-
-@pytest.mark.parametrize("point", ["store.put_rename", "convert.journal", "convert.manifest", "convert.done"])
-def test_a_replacement_that_was_killed_leaves_a_store_or_can_be_resumed(tmp_path, backend, undisturbed, point):
-    for visit in (1, 2, 9):
-        path = tmp_path / f"{visit}"
-        make(path, backend, scale=2.0)
-        older = content(path)
-        if forked(lambda path=path: make(path, backend, force=True), f"{point}:{visit}:kill") == 0:
-            break
-        if is_store(path):
-            whole = {name: kept for name, kept in content(path).items() if not name.startswith(("journal", ".", "shards/."))}
-            assert whole in (older, undisturbed) or point == "store.put_rename"
-        make(path, backend, force=True, resume=True)
-        assert content(path) == undisturbed
 
 
 def test_the_store_that_is_replaced_stays_until_rows_of_the_new_one_are_complete(tmp_path, run):

@@ -37,13 +37,6 @@ def test_it_is_read_as_with_commas(tmp_path, suffix, delimiter, decimal):
     assert ("decimals are written with a comma" in told) == (decimal == ",")
 
 
-def test_the_model_of_one_scores_the_other(tmp_path):
-    FRAME.to_csv(tmp_path / "usual.csv", index=False)
-    FRAME.to_csv(tmp_path / "other.csv", index=False, sep=";", decimal=",")
-    model = streamcut.fit(str(tmp_path / "usual.csv"), label="label", C=1.0).model
-    assert list(model.predict(str(tmp_path / "other.csv"))) == list(model.predict(str(tmp_path / "usual.csv")))
-
-
 def test_a_comma_is_no_decimal_point_beside_points(tmp_path):
     rows = "".join(f"{label};1,5;2.5\n" for label in (0, 1) * 60)
     (tmp_path / "a.csv").write_text(f"label;code;number\n{rows}")
@@ -56,15 +49,6 @@ def test_a_single_column_and_names_with_quoted_delimiters(tmp_path):
     (tmp_path / "a.csv").write_text('"a;b;c",label\n' + "1,0\n2,1\n" * 60)
     data, _ = stored(tmp_path / "a.csv")
     assert [column.name for column in data.recipe.table.columns] == ["a;b;c"]
-
-
-@pytest.mark.parametrize("spelling", ["{:,.2f}", "${:.2f}", "{:.1f} %", "{:_.2f} €", "-£{:.0f}"])
-def test_numbers_with_marks_are_told(tmp_path, spelling):
-    values = [spelling.format(number * 1234.5).replace("_", "'") for number in range(1, 101)]
-    pandas.DataFrame({"price": values, "other": range(0, 300, 3), "label": [0, 1] * 50}).to_csv(tmp_path / "a.csv", index=False)
-    data, told = stored(tmp_path / "a.csv")
-    assert any("'price': numbers such as" in sentence and values[0] in sentence for sentence in told)
-    assert [column.name for column in data.recipe.table.columns] == ["other"]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from kit.stored import content
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import streamcut
@@ -22,13 +23,7 @@ def frame() -> pd.DataFrame:
 
 
 def rows(path):
-    data = streamcut.open(path)
-    X = np.zeros((data.manifest.statistics.n_rows, data.manifest.statistics.n_features))
-    for shard in range(len(data.manifest.shards)):
-        chunk = data.read(shard)
-        at = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr)) + chunk.first_row
-        X[at, chunk.indices] = 1.0 if chunk.data is None else chunk.data
-    return pd.DataFrame(X, columns=list(data.recipe.names))
+    return pd.DataFrame(content(path)[0], columns=list(streamcut.open(path).recipe.names))
 
 
 @pytest.mark.parametrize("weights", ["counts", "tfidf"])

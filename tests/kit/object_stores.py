@@ -48,6 +48,20 @@ class Server:
         self.stall, self.stalled, self.gone = "", threading.Event(), threading.Event()
         self._lock = threading.Lock()
 
+    def put(self, name: str, content: bytes) -> None:
+        """Make an object of the bucket."""
+        kind = {"Content-Type": "application/octet-stream"}
+        urllib.request.urlopen(
+            urllib.request.Request(f"{self.url}/bucket/{name}", content, kind, method="PUT"), timeout=60
+        ).close()
+
+    def content(self, folder: str = "") -> dict[str, bytes]:
+        """{name below the folder: bytes} of the objects of the bucket."""
+        from moto.s3.models import s3_backends
+
+        keys = s3_backends["123456789012"]["aws"].buckets["bucket"].keys
+        return {name.removeprefix(folder): keys[name].value for name in sorted(keys) if name.startswith(folder)}
+
     def spoil(self, method: str, troubles: list) -> None:
         self.method, self.troubles = method, troubles
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from laws.problems import ROW_LOSSES as LOSSES
 from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
 
@@ -14,18 +15,6 @@ import streamcut
 
 ROWS, LABELS = 100, np.repeat([1.0, 0.0], [80, 20])
 COUNTS = np.random.default_rng(0).poisson(3.0, ROWS).astype(float)
-LOSSES = {  # of a score and a target (labels: 1 and −1)
-    "logistic": lambda s, y: np.logaddexp(0.0, -y * s),
-    "hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s),
-    "squared-hinge": lambda s, y: np.maximum(0.0, 1.0 - y * s) ** 2,
-    "smoothed-hinge": lambda s, y: np.where(y * s <= 0.0, 0.5 - y * s, 0.5 * np.maximum(0.0, 1.0 - y * s) ** 2),
-    "squared": lambda s, y: 0.5 * (s - y) ** 2,
-    "huber": lambda s, y: np.where(np.abs(s - y) <= 1.0, 0.5 * (s - y) ** 2, np.abs(s - y) - 0.5),
-    "epsilon-insensitive": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.1),
-    "squared-epsilon-insensitive": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.1) ** 2,
-    "quantile": lambda s, y: np.maximum(0.3 * (y - s), 0.7 * (s - y)),
-    "poisson": lambda s, y: np.exp(s) - y * s - y + y * np.log(np.where(y > 0.0, y, 1.0)),
-}
 OPTIONS = {
     "quantile": {"quantile": 0.3},
     "epsilon-insensitive": {"epsilon": 0.1},
@@ -71,13 +60,6 @@ def test_an_intercept_alone_is_the_best_constant(loss, penalty):
     y = LABELS if loss in LABELLED else COUNTS
     for C in (1.0, 1e-4):
         expect_optimal(train(np.zeros((ROWS, 2)), y, loss, C=C, intercept="free", **penalty), C * least(loss, y))
-
-
-@pytest.mark.parametrize("solver", ["newton", "bundle-dca", "ocas", "cpa"])
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared", "quantile"])
-def test_every_solver_finds_an_intercept_alone(loss, solver):
-    y = LABELS if loss in LABELLED else COUNTS
-    expect_optimal(train(np.zeros((ROWS, 2)), y, loss, solver=solver, intercept="free"), least(loss, y))
 
 
 @pytest.mark.parametrize("penalty", [{}, {"l1": 1.0}, {"l1_only": 1.0}], ids=["ridge", "elastic-net", "lasso"])

@@ -124,23 +124,6 @@ def test_a_stop_says_what_helps_where_features_differ_in_size(more):
     assert streamcut.train((X, y), task="regression", max_passes=MOST, scale="std", **more).converged
 
 
-LABELS, NUMBERS = ("hinge", "squared-hinge", "logistic"), ("squared", "huber", "quantile", "poisson")
-
-
-@pytest.mark.parametrize("intercept", ["regularised", "free"])
-@pytest.mark.parametrize("loss", [*LABELS, *NUMBERS, "epsilon-insensitive", "squared-epsilon-insensitive"])
-def test_one_column_of_unix_times_converges(loss, intercept):
-    if (loss, intercept) == ("poisson", "free"):
-        pytest.skip("its bundle of cuts is too small for e^score at such scores")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 5))
-    X[:, 2] = 1.6e9 + rng.uniform(0.0, 3e7, 300)
-    t = X[:, 0] - X[:, 1] + (X[:, 2] - 1.615e9) / 1e7 + rng.standard_normal(300)
-    y = np.where(t > 0.0, 1.0, -1.0) if loss in LABELS else np.abs(np.round(t)) if loss == "poisson" else t
-    options = {"task": "binary" if loss in LABELS else "regression", "loss": loss, "intercept": intercept}
-    assert streamcut.train((X, y), tol=None, tol_relative=1e-2, max_passes=60, **options).converged
-
-
 def test_many_classes_trained_together_end_although_dual_variables_are_stored_small():
     rng = np.random.default_rng(0)
     X = sp.random_array((3000, 2000), density=0.01, rng=rng, format="csr")

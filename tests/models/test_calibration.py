@@ -40,16 +40,6 @@ def test_probabilities_are_close_to_the_truth_and_survive_a_file(tmp_path):
     assert load_model(tmp_path / "plain.npz").link is None
 
 
-@pytest.mark.parametrize("options", [{"solver": "smo", "kernel": "rbf"}, {"kernel": "rbf", "nystroem": 30}])
-def test_kernel_models_have_them_too(options, tmp_path):
-    X, y, _ = rows()
-    fitted = calibrate(train(streamcut.rows(X, y), gamma=0.1, **options), streamcut.rows(*rows(1)[:2]))
-    save_model(fitted, tmp_path / "m.npz")
-    p = predict(tmp_path / "m.npz", X, answer="probabilities")
-    np.testing.assert_array_equal(p, fitted.link(fitted.decision_function(X)))
-    assert ((p > 0.5) == (y > 0)).mean() > 0.7
-
-
 def test_what_has_no_probabilities():
     X, y, _ = rows()
     model = train(streamcut.rows(X, y))

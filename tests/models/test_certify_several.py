@@ -107,29 +107,6 @@ def certified(record, data, passes, *, C, free, loss):
         return streamcut.certify(Path(folder) / "m.json", data, passes, C=C, loss=loss, intercept=intercept)
 
 
-def test_liblinear_files_of_several_classes(tmp_path, run):
-    """Labels in any order, each against the rest and Crammer and Singer's; the command, too."""
-    X, y = rows(5)
-    order = np.array([2, 0, 3, 1])
-    for solver, options in (("L2R_L2LOSS_SVC_DUAL", {}), ("MCSVM_CS", {"multi_class": "crammer_singer"})):
-        model = svm.LinearSVC(C=0.5, tol=1e-8, random_state=0, max_iter=100_000, **options).fit(X, y)
-        W = np.vstack([model.coef_.T, model.intercept_])[:, order]
-        head = f"solver_type {solver}\nnr_class 4\nlabel {' '.join(map(str, order))}\nnr_feature 5\nbias 1\nw\n"
-        place = tmp_path / "ll.model"
-        place.write_text(head + "".join(" ".join(f"{v:.17g}" for v in row) + " \n" for row in W))
-        expected = streamcut.certify(model, (X, y), 2)
-        found = streamcut.certify(place, (X, y), 2, C=0.5)
-        assert found.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-14)
-        assert found.passes[-1].lower_bound == pytest.approx(expected.passes[-1].lower_bound, rel=1e-9)
-    lines = [f"{t} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x)) for x, t in zip(X.tolist(), y, strict=True)]
-    (tmp_path / "rows.svm").write_text("\n".join(lines))
-    streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64")
-    code, out, err = run("verify", place, tmp_path / "rows.zarr", "--C", 0.5, "--json", "--output", tmp_path / "better.npz")
-    assert code == 0, err
-    assert json.loads(out)["primal"] == pytest.approx(expected.certificate.primal, rel=1e-12)
-    assert streamcut.load_model(tmp_path / "better.npz").problem.strategy == "crammer-singer"
-
-
 @pytest.mark.parametrize(
     "how", [{"loss": "softmax"}, {"strategy": "one-vs-rest", "loss": "logistic"}, {"strategy": "crammer-singer"}]
 )
@@ -149,16 +126,6 @@ def test_our_own_models_and_training_that_goes_on(tmp_path, how):
     assert trained.converged
     assert sum(each.primal for each in trained.certificates) >= found.certificate.lower_bound
     assert found.better.weights.shape == (5, 4)
-
-
-def test_exported_weights_say_what_they_are(tmp_path):
-    X, y = rows(7)
-    model = streamcut.train((X, y), task="multiclass", loss="softmax", C=2.0, tol_relative=1e-4)
-    streamcut.export(model, tmp_path / "m.json", to="json")
-    found = streamcut.certify(tmp_path / "m.json", (X, y), 2, C=2.0, loss="softmax", intercept=1.0)
-    assert found.certificate.primal == pytest.approx(model.certificates[0].primal, rel=1e-9)
-    apart = streamcut.certify(tmp_path / "m.json", (X, y), 2, C=2.0, loss="logistic", intercept="free")
-    assert apart.better.problem.strategy == "one-vs-rest"
 
 
 def test_refused_by_name():

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import streamcut
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import UsageError
 
 
 def frame(n: int, seed: int) -> pd.DataFrame:
@@ -83,24 +83,6 @@ def test_of_several_classes_the_one_that_is_asked_for():
         assert {each.label for each in found} == {word}
     with pytest.raises(UsageError, match="'tall' has no weights; there are weights of"):
         model.explain(rows, label="tall")
-
-
-def test_one_row_and_what_is_not_known_in_it():
-    model = streamcut.train(frame(300, 0), label="kind", task="multiclass", convert={"standardise": True})
-    (found,) = model.explain({"size": 70.0, "site": "a", "old": True})
-    assert found.label == "big"
-    assert found.parts[0].name == "size"
-    with pytest.warns(UserWarning, match="values of site that training did not see: 1"):
-        model.explain({"size": 70.0, "site": "new", "old": True})
-    with pytest.raises(BadInputError, match="strict"):
-        model.explain({"size": 70.0, "site": "new", "old": True}, strict=True)
-
-
-def test_a_kernel_has_no_parts():
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    model = streamcut.train((X, np.sign(X[:, 0])), kernel="rbf", gamma=0.3)
-    with pytest.raises(UsageError, match="no weights of features; linear ones have"):
-        model.explain(X)
 
 
 def test_the_command_says_the_same(case, run, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import joblib
@@ -137,31 +136,6 @@ def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
     assert (said["link"] is not None) == model.has_probabilities
 
 
-def test_words_are_the_labels_of_exports(problem, tmp_path):
-    X, scores = problem
-    words = np.where(scores[:200, 0] > 0, "late", "on time")
-    lines = [f"{word},{row[0]:.17g},{row[1]:.17g}" for word, row in zip(words, X.toarray()[:200], strict=True)]
-    (tmp_path / "a.csv").write_text("\n".join(["what,f,g", *lines]))
-    streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="what")
-    model = streamcut.train(tmp_path / "a.zarr")
-    with pytest.raises(UsageError, match=r"takes features of 2 columns.*export it to sklearn or json.*without.recipe"):
-        streamcut.export(model, tmp_path / "m", to="liblinear")
-    assert not (tmp_path / "m").exists()
-    streamcut.export(model, tmp_path / "m.joblib", without_recipe=True)
-    streamcut.export(model, tmp_path / "m.json")
-    streamcut.export(model, tmp_path / "m.txt", without_recipe=True)  # of numbers, then
-    assert (tmp_path / "m.txt").read_text().splitlines()[2] == "label 1 0"
-    runtime = pytest.importorskip("onnxruntime")
-    streamcut.export(model, tmp_path / "m.onnx", without_recipe=True)
-    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    labels = session.run(["label"], {"X": X.toarray()[:99, :2]})[0]
-    assert labels.tolist() == model.predict(X.toarray()[:99, :2]).tolist()
-    assert set(joblib.load(tmp_path / "m.joblib").predict(np.random.default_rng(0).normal(size=(99, 2)))) <= {"late", "on time"}
-    said = json.loads((tmp_path / "m.json").read_text())
-    assert sorted(said["labels"]) == ["late", "on time"]
-    assert said["names"] == ["f", "g"]
-
-
 @pytest.mark.parametrize("bias", [0.0, 0.25])
 @pytest.mark.parametrize(("labels", "positive"), [((-1.0, 1.0), None), ((3.0, 7.0), None), ((1.0, -1.0), -1.0)])
 def test_liblinear_gives_the_labels_and_scores_of_two_classes(problem, tmp_path, bias, labels, positive):
@@ -193,11 +167,3 @@ def test_kernel_models_have_no_linear_form(problem, tmp_path):
     for to in ("liblinear", "sklearn", "onnx", "json"):
         with pytest.raises(UsageError, match=r"has no models of|only linear models"):
             streamcut.export(model, tmp_path / "m", to=to)
-
-
-def test_the_command_goes_by_the_ending(model, tmp_path, run):
-    streamcut.save_model(model, tmp_path / "m.npz")
-    text = [] if model.problem.loss == "softmax" else [(".txt", b"solver_type")]
-    for ending, begins in ((".json", b'{"format"'), (".joblib", b"\x80"), *text):
-        assert run("export", tmp_path / "m.npz", tmp_path / f"e{ending}") == (0, "", "")
-        assert io.BytesIO((tmp_path / f"e{ending}").read_bytes()).read(20).startswith(begins)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
-import sys
 from base64 import b64decode
 from html.parser import HTMLParser
 from xml.etree import ElementTree
@@ -19,7 +17,6 @@ from sklearn.metrics import auc
 
 import streamcut
 from streamcut import evaluate, report, train
-from streamcut.errors import BadInputError
 
 
 def arrays(classes: int = 2, seed: int = 0, n: int = 500):
@@ -148,29 +145,6 @@ def test_plots_are_those_of_the_history_and_the_measures():
     assert report(model, data=streamcut.rows(X[y == 1], y[y == 1])).figures().keys() == {"certificate", "weights"}, "no curves"
 
 
-def test_calibration_is_of_every_row():
-    X, y = arrays(n=3000)
-    model = train(streamcut.rows(X, y), loss="logistic")
-    said, true = report(model, data=streamcut.rows(X, y)).figures()["calibration"].axes[0].lines[-1].get_data()
-    p = model.predict_proba(X)
-    bins = [(p >= low) & (p < low + 1 / 15) for low in np.arange(15) / 15]
-    np.testing.assert_allclose(said, [p[some].mean() for some in bins if some.any()], rtol=1e-9)
-    np.testing.assert_allclose(true, [y[some].mean() for some in bins if some.any()], rtol=1e-9)
-
-
-def test_names_are_escaped(tmp_path):
-    model, _ = trained("linear")
-    (tmp_path / "names.txt").write_text("".join(f"<b&>${j}$\n" for j in range(15)))
-    page = report(model, feature_names=tmp_path / "names.txt")
-    html = page.html()
-    assert "<b&>" not in html
-    assert {name for name, _ in page.weights["1"]} == {f"<b&>${j}$" for j in range(15)}
-    assert _Page(html).open == []
-    (tmp_path / "names.txt").write_text("one\ntwo\n")
-    with pytest.raises(BadInputError, match="2 names, but the model has 15"):
-        report(model, feature_names=tmp_path / "names.txt")
-
-
 def test_the_commands(stores, tmp_path, run):
     data, validation = stores
     model, page = tmp_path / "m.npz", tmp_path / "m.html"
@@ -189,29 +163,3 @@ def test_the_commands(stores, tmp_path, run):
     numbers = json.loads(_Page(page.read_text()).numbers)
     code, out, _ = run("evaluate", model, validation, "--json")
     assert numbers["measures"] == json.loads(out)
-
-
-@pytest.mark.parametrize("line", [1000, "1kB"])
-def test_the_command_makes_the_store_with_the_same_options(line, tmp_path, monkeypatch, run):
-    monkeypatch.chdir(tmp_path)
-    X, y = arrays(n=60)
-    dump_svmlight_file(sp.csr_matrix(X), y, "rows.svm", zero_based=False)
-    model = train("rows.svm", convert={"wide_index": True, "max_line_bytes": line, "keep_zeros": True})
-    streamcut.save_model(model, "m.npz")
-    made, _, again = report("m.npz").command.partition(" && ")
-    code, _, err = run(*shlex.split(made)[1:])
-    assert code == 0, err
-    assert shlex.split(again)[:3] == ["streamcut", "train", "rows.zarr"]
-    np.testing.assert_array_equal(train("rows.zarr").weights, model.weights)
-
-
-def test_without_matplotlib_it_says_what_to_install(stores, tmp_path):
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "from streamcut.cli import main\n"
-        f"main(['train', {stores[0]!r}, '-o', {str(tmp_path / 'm.npz')!r}, '--folds', '2', '--plot', 'm.svg'])"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "pip install 'streamcut[plots]'" in done.stderr
-    assert not (tmp_path / "m.npz").exists(), "nothing was trained in vain"

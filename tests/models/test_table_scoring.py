@@ -85,30 +85,6 @@ def test_labels_of_another_store_are_taken_by_their_words(folder, tmp_path):
             streamcut.evaluate(folder / "h.npz", data)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda t: t.drop_columns("fruit"), r"no column 'fruit'; it has id, kind, size"),
-        (lambda t: t.rename_columns(["id", "kind", "Fruit ", "size"]), r"no column 'fruit' \(is 'Fruit ' meant\?\)"),
-        (
-            lambda t: t.set_column(3, "size", pa.array(["big"] * 200)),
-            "column 'size' holds string, but the recipe takes it as numeric",
-        ),
-        (
-            lambda t: t.set_column(2, "fruit", pa.array([[1]] * 200)),
-            "column 'fruit' holds list<.*, but the recipe takes it as categ",
-        ),
-        (lambda t: t.slice(0, 0), "no rows"),
-    ],
-)
-def test_tables_that_the_recipe_does_not_fit(folder, tmp_path, change, reason):
-    changed = change(pa.parquet.read_table(folder / "later.parquet"))
-    pa.parquet.write_table(changed, tmp_path / "x.parquet")
-    for data, where in ((tmp_path / "x.parquet", r"x\.parquet"), (changed, "the frame")):
-        with pytest.raises(BadInputError, match=f"{where}: {reason}"):
-            streamcut.predict(folder / "d.npz", data)
-
-
 def test_svmlight_rows_need_no_labels_to_be_scored(tmp_path):
     (tmp_path / "a.svm").write_text("1 1:1 2:3\n-1 2:1\n1 1:2\n-1 3:1\n")
     (tmp_path / "bare.svm").write_text("1:1 2:3\nx 2:1\n1:2 # comment\n\n3:1\n")

@@ -97,12 +97,3 @@ def test_names_of_svmlight_features(tmp_path, run):
     names.write_text("length\n")
     assert run(*given, "--force")[0] == 3  # feature 3 is beyond the names
     assert run(*given, "--force", "--n-features", 2)[0] == 2
-
-
-def test_a_report_measures_on_a_raw_table(folder, run, tmp_path):
-    rng = np.random.default_rng(9)
-    table = pa.table({"kind": rng.choice(["cod", "eel"], 60), "site": rng.choice(["north", "south"], 60), "size": rng.random(60)})
-    pa.csv.write_csv(table, tmp_path / "t.csv")
-    for name, measure in (("two", "true positives"), ("three", "macro f1")):
-        assert run("report", folder / f"{name}.npz", "-o", tmp_path / f"{name}.html", "--data", tmp_path / "t.csv", "-q")[0] == 0
-        assert measure in (tmp_path / f"{name}.html").read_text()

@@ -1,8 +1,4 @@
-"""Dual ascent for columns, one column, one row and one feature vector at a time, dense: what streamcut.compiled.columns does.
-
-x (n, D) has the bias feature last; y are ±1 or numbers; `inside` says which rows are the column's. A loss is asked for its
-methods one share at a time (tests/losses/test_losses.py holds these against their definition).
-"""
+"""The dual of columns whose cuts are mixed, dense, one at a time."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""F(w) as the exact number that it is. Every float64 is a whole number times a power of two, so F is a rational number for most
-losses; logarithms and powers of e are enclosed by Decimal, whose `ln` and `exp` are rounded correctly.
+"""Losses of a score as the exact numbers that they are. Every float64 is a whole number times a power of two, so most losses are
+rational; logarithms and powers of e are enclosed by Decimal, whose `ln` and `exp` are rounded correctly.
 
-`objective` gives (low, high) with low ≤ F(w) ≤ high, equal where F is rational and otherwise equal in 18 digits or more.
+A loss gives (low, high), equal where it is rational and otherwise equal in 18 digits or more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any
 
 Interval = tuple[Fraction, Fraction]
 Loss = Callable[[Fraction, Fraction, dict[str, Fraction]], Interval]  # of a score, its target, the loss's options
@@ -113,55 +111,3 @@ LOSSES: dict[str, Loss] = {
     "quantile": quantile,
     "poisson": poisson,
 }
-
-
-def dyadic(values: list[float]) -> tuple[list[int], int]:
-    """(whole numbers, digits) with values[i] = numbers[i] / 2^digits."""
-    ratios = [value.as_integer_ratio() for value in values]
-    digits = max((below.bit_length() - 1 for _, below in ratios), default=0)
-    return [above << (digits - below.bit_length() + 1) for above, below in ratios], digits
-
-
-def objective(parts: tuple[Fraction, Fraction, Fraction], C: float) -> Interval:
-    """½‖w‖² + C Σ u_i ℓ_i from `ExactRows.parts`."""
-    square, low, high = parts
-    return square + Fraction(C) * low, square + Fraction(C) * high
-
-
-@dataclass(frozen=True)
-class ExactRows:
-    """Rows as whole numbers over 2^digits, a constant 1 after the last feature; their targets (y = ±1 for labels), their weights.
-
-    loss, options  the loss of each row, a name of `LOSSES`
-    """
-
-    rows: list[list[int]]
-    digits: int
-    targets: list[Fraction]
-    weights: list[Fraction]
-    loss: Loss
-    options: dict[str, Fraction]
-
-    @classmethod
-    def of(cls, X: Any, targets: Any, weights: Any, loss: str, options: dict[str, float]) -> ExactRows:
-        """X (n, d), targets (n,), weights (n,), all of them floats."""
-        n, d = X.shape
-        flat, digits = dyadic([*X.astype(float).ravel().tolist(), 1.0])
-        rows = [[*flat[i * d : (i + 1) * d], flat[-1]] for i in range(n)]
-        exact = [[Fraction(value) for value in column.tolist()] for column in (targets, weights)]
-        return cls(rows, digits, *exact, LOSSES[loss], {name: Fraction(value) for name, value in options.items()})
-
-    def parts(self, model: Any, bias: float) -> tuple[Fraction, Fraction, Fraction]:
-        """½‖w‖² of a linear model, the weight of its bias feature included, and an enclosure of Σ u_i ℓ_i."""
-        w, digits = dyadic([*model.weights.tolist(), float(model.intercept)])
-        one = 1 << (digits + self.digits)
-        low = high = Fraction(0)
-        for row, y, u in zip(self.rows, self.targets, self.weights, strict=True):
-            if u:
-                score = Fraction(sum(x * v for x, v in zip(row, w, strict=True) if x and v), one)
-                least, most = self.loss(score, y, self.options)
-                low, high = low + u * least, high + u * most
-        square = Fraction(sum(v * v for v in w[:-1]), 1 << (2 * digits))
-        if bias:
-            square += (Fraction(float(model.intercept)) / Fraction(bias)) ** 2
-        return square / 2, low, high

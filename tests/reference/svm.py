@@ -57,24 +57,6 @@ def master_value(vectors, b, c_bar):
     return -result.fun
 
 
-def optimum(X, sign, C, u, gap=1e-8):
-    """min F by dual coordinate ascent over one row at a time, to a relative duality gap; returns (primal, dual)."""
-    n, d = X.shape
-    alpha, w = np.zeros(n), np.zeros(d)
-    norms = (X * X).sum(axis=1)
-    rng = np.random.default_rng(0)
-    for _ in range(20_000):
-        for i in rng.permutation(n):
-            new = C * u[i] if norms[i] == 0.0 else np.clip(alpha[i] + (1.0 - sign[i] * (X[i] @ w)) / norms[i], 0.0, C * u[i])
-            w += (new - alpha[i]) * sign[i] * X[i]
-            alpha[i] = new
-        w = X.T @ (alpha * sign)
-        value, dual = primal(w, X, sign, C, u), alpha.sum() - 0.5 * w @ w
-        if value - dual <= gap * max(value, 1e-300):
-            break
-    return value, dual
-
-
 def ocas(X, sign, C, u, tol, mu=0.1, max_iterations=300):
     """Franc & Sonnenburg 2008, Algorithm 1, with the line search above. Returns (w_b, F(w_b), lower bound, iterations)."""
     M = u.sum()

@@ -10,8 +10,7 @@ from sklearn import linear_model, svm
 
 import streamcut
 from streamcut import train, verify
-from streamcut.errors import BadInputError, UsageError
-from streamcut.sklearn import LinearSVM, LinearSVR, LogisticRegression
+from streamcut.errors import BadInputError
 
 OF_NUMBERS = ("squared", "epsilon-insensitive")
 
@@ -106,47 +105,7 @@ def test_large_columns_leave_the_bound_what_it_is(loss):
         np.testing.assert_allclose(model.intercept, theirs.intercept_, rtol=1e-6)
 
 
-def test_an_elastic_net_of_numbers_is_that_of_scikit_learn():
-    """Theirs has F/(n C) as its objective, with half the square of residuals."""
-    X, y = rows("squared", 12, 200, 20)
-    C, l1 = 0.5, 40.0
-    theirs = linear_model.ElasticNet(alpha=(l1 + 1.0) / (len(y) * C), l1_ratio=l1 / (l1 + 1.0), tol=1e-12, max_iter=10**6)
-    theirs.fit(X, y)
-    model = trained((X, y), "squared", C=C, l1=l1, tol_relative=1e-12, max_passes=1000)
-    certificate = model.certificate
-    assert certificate.gap <= 1e-4 * certificate.primal
-    assert np.linalg.norm(model.weights - theirs.coef_) <= np.sqrt(2.0 * certificate.gap) + 1e-5
-    assert model.intercept == pytest.approx(theirs.intercept_, rel=1e-3)
-    assert 0 < np.count_nonzero(model.weights) < 20
-
-
-def test_estimators_speak_scikit_learns_language():
-    X, y = rows("logistic", 7)
-    theirs = linear_model.LogisticRegression(C=2.0, tol=1e-10, max_iter=1000).fit(X, y)
-    ours = LogisticRegression(C=2.0, intercept="free", tol=0, tol_relative=1e-10).fit(X, y)
-    assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-3)
-    X, t = rows("squared", 7)
-    ours = LinearSVR(loss="squared", C=1.0, intercept="free", tol=0, tol_relative=1e-10).fit(X, t)
-    assert ours.intercept_ == pytest.approx(linear_model.Ridge(alpha=1.0).fit(X, t).intercept_, rel=1e-4)
-    with pytest.raises(UsageError, match=r"^intercept:"):
-        LinearSVM(intercept="free").fit(X, np.arange(len(t)) % 3)
-
-
 def test_rows_of_one_label_are_refused():
     X, y = rows("hinge", 10)
     with pytest.raises(BadInputError, match="label -1 have weight 0"):
         train(streamcut.rows(X, y, weight=(y > 0).astype(float)), intercept="free")
-
-
-@pytest.mark.parametrize("largest", [6, 10_000])
-def test_counts_and_their_intercept_next_to_scikit_learn(largest):
-    """Poisson: equal scores at which rows of counts pull both ways bound the intercept."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(500, 5))
-    y = rng.poisson(np.exp(np.clip(X @ rng.normal(size=5) - 1.0, -5.0, np.log(largest)))).astype(float)
-    model = train(
-        streamcut.rows(X, y), task="regression", loss="poisson", intercept="free", tol=None, tol_relative=1e-8, max_passes=60
-    )
-    assert model.certificate.converged
-    peer = linear_model.PoissonRegressor(alpha=1.0 / len(y), solver="newton-cholesky", tol=1e-12, max_iter=300).fit(X, y)
-    np.testing.assert_allclose(np.append(model.weights, model.intercept), np.append(peer.coef_, peer.intercept_), atol=2e-4)

@@ -1,7 +1,8 @@
-"""Kernel machines: exact arithmetic near the origin and far from it, the papers' accuracy, shared columns, held-out rows."""
+"""Kernel machines: exact arithmetic near the origin and far from it, the papers' accuracy, shared columns, budgets, features."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from functools import cache
 from itertools import product
@@ -9,11 +10,11 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.sbp import problem
+from kit.shared.budgeted_regression import GAMMA, _rows
 
 import streamcut
-from streamcut import load_model, save_model, train, verify
-from streamcut.errors import BadInputError
+from streamcut import evaluate, load_model, save_model, train, verify
+from streamcut.errors import BadInputError, UsageError
 from streamcut.sklearn import KernelSVM
 
 RBF = {"kernel": "rbf", "gamma": 0.02}
@@ -26,22 +27,6 @@ def rows(offset, n=30, classes=2):
     z = np.sin(X[:, 0] / 3.0) + 0.1 * X[:, 1] + 0.3 * rng.standard_normal(n)
     y = np.where(z > 0.0, 1.0, -1.0) if classes == 2 else np.digitize(z, [-0.5, 0.5]).astype(float)
     return X + offset, y
-
-
-def test_a_model_without_a_budget_is_trained_for_many_epochs(load):
-    X, y = load("a9a")
-    options = {"kernel": "rbf", "gamma": 0.0078125, "C": 32.0, "maintenance": "none", "solver": "bsca", "epochs": 60.0}
-    model = streamcut.train(streamcut.rows(X[:500], y[:500]), **options)
-    assert model.n_support <= 500
-    assert model.facts["dual"] <= model.facts["primal_met"]
-    assert model.facts["dual"] > 0.9 * model.facts["primal_met"]
-
-
-def test_a_budget_trains_several_classes(load):
-    X, y = load("dna")
-    Xt, yt = load("dna", "test")
-    model = streamcut.train(streamcut.rows(X, y), kernel="rbf", task="multiclass", gamma=0.01, C=10.0, budget=100, epochs=2.0)
-    assert np.mean(model.predict(Xt) == yt) > 0.93
 
 
 def test_one_epoch_of_adult_is_as_good_as_the_paper(load):
@@ -105,25 +90,6 @@ def test_shifting_all_rows_changes_no_answer(solver, tmp_path):
         scores.append(model.decision_function(X + 0.5))
     close = 1e-3 if solver in ("nystroem", "sampled-linear", "smo") else 1e-6
     np.testing.assert_allclose(scores[1], scores[0], atol=close * np.abs(scores[0]).max())
-
-
-def test_train_on_a_store_with_held_out_rows_is_train_in_memory(tmp_path, run):
-    from sklearn.datasets import dump_svmlight_file
-
-    X, signs = problem(n=300)
-    for name, part in (("train", slice(0, 200)), ("test", slice(200, 300))):
-        dump_svmlight_file(X[part], signs[part], str(tmp_path / f"{name}.svm"), zero_based=False)
-        code, _, _ = run("convert", tmp_path / f"{name}.svm", tmp_path / f"{name}.zarr", "--dtype", "float64", "--shard-nnz", 400)
-        assert code == 0
-    options = {"solver": "sbp", "kernel": "rbf", "gamma": 0.3, "epochs": 20, "validation": str(tmp_path / "test.zarr")}
-    stored = streamcut.train(str(tmp_path / "train.zarr"), **options)
-    dataset = streamcut.open(str(tmp_path / "train.zarr"))
-    rows = np.concatenate([dataset.read(shard).y for shard in range(len(dataset.manifest.shards))])
-    assert len(dataset.manifest.shards) > 1
-    errors = [line["error"] for line in stored.history]
-    assert np.mean(stored.predict(X[200:]) != signs[200:]) == pytest.approx(min(errors))
-    in_memory = streamcut.train(streamcut.rows(X[:200], rows), **options)
-    np.testing.assert_allclose(stored.decision_function(X), in_memory.decision_function(X), rtol=1e-9, atol=1e-12)
 
 
 OFFSETS = [0.0, 1e7]
@@ -213,3 +179,67 @@ def test_certificates_of_a_polynomial_count_what_rounding_does(offset):
     assert Decimal(found.primal) >= F
     assert found.raised > 0.0
     assert verify(model, (X, y)).consistent
+
+
+def rings(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
+    return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.2 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
+
+
+OPTIONS = {"kernel": "rbf", "gamma": 0.5, "nystroem": 40, "C": 1.0}
+
+
+def test_approaches_the_exact_machine():
+    X, y = rings(150)
+    exact = train(streamcut.rows(X, y), solver="sampled-linear", kernel="rbf", gamma=0.5, samples=150, bias=0, tol=1e-4)
+    model = train(streamcut.rows(X, y), **{**OPTIONS, "nystroem": 150}, bias=0, tol_relative=1e-4)
+    assert model.certificate.lower_bound <= exact.certificate.primal * (1 + 1e-3)
+    assert exact.certificate.lower_bound <= model.certificate.primal * (1 + 1e-3)
+
+
+def test_other_tasks_take_features():
+    X, _ = rings(300)
+    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
+    model = train(streamcut.rows(X, y), task="multiclass", **OPTIONS)
+    assert evaluate(model, (X, y)).accuracy > 0.8
+    with pytest.raises(UsageError, match="sequence"):
+        train(streamcut.rows(X, y, qid=np.arange(300) // 3), task="sequence", solver="ocas", **OPTIONS)
+
+
+def test_a_map_with_other_frequencies_is_refused():
+    rng = np.random.default_rng(0)
+    data = streamcut.rows(rng.standard_normal((40, 3)), np.where(rng.random(40) < 0.5, 1.0, -1.0))
+    model = train(data, kernel="rbf", gamma=0.5, fourier=8)
+    for frequencies in (model.map.frequencies[:, :3], model.map.frequencies[:3, :2]):
+        with pytest.raises(ValueError, match="does not fit a map"):  # as it would be where a file is read
+            replace(model, map=replace(model.map, frequencies=frequencies))
+
+
+def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
+    random = np.random.default_rng(4)
+    X = random.uniform(0.0, 6.0, (2000, 1))
+    y = 100.0 + 3.0 * np.sin(X[:, 0]) + random.normal(size=2000)
+    options = {"kernel": "rbf", "gamma": 1.0, "C": 5.0, "budget": 25, "epochs": 5.0, "task": "regression"}
+    model = streamcut.train((X, y), **options)
+    assert (model.task, model.parameters["loss"], model.n_support <= 25) == ("regression", "epsilon-insensitive", True)
+    assert model.intercept == pytest.approx(y.mean(), rel=1e-15)
+    assert np.mean((model.predict(X) - 100.0 - 3.0 * np.sin(X[:, 0])) ** 2) < 0.1
+    assert streamcut.evaluate(model, (X, y)).r2 > 0.8
+    assert model.history[-1]["dual"] <= model.history[-1]["primal_met"]
+    upper = streamcut.train((X, y), **options, loss="quantile", quantile=0.9)
+    assert np.mean(y <= upper.predict(X)) == pytest.approx(0.9, abs=0.04)
+
+
+def test_validation_is_told_as_r2(tmp_path):
+    X, y, _ = _rows(n=200, seed=6)
+    lines = (
+        f"{float(t)!r} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(x)) for t, x in zip(y, X.toarray(), strict=True)
+    )
+    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    streamcut.convert(str(tmp_path / "rows.svm"), str(tmp_path / "rows.zarr"), dtype="float64")
+    store = str(tmp_path / "rows.zarr")
+    model = streamcut.train(store, kernel="rbf", gamma=GAMMA, budget=20, epochs=2.0, validation=store)
+    assert model.task == "regression", "the labels are real numbers"
+    assert model.history[-1]["validation"] == pytest.approx(streamcut.evaluate(model, store).r2)
+    assert model.history[-1]["accuracy_met"] is None

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from itertools import count, product
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.linear_model import Lasso
 
 import streamcut
-from streamcut import CheckpointOptions, load_model, save_model, train, verify
+from streamcut import train
 
 SMOOTH = {
     "squared": {}, "huber": {"delta": 1.0}, "squared-epsilon-insensitive": {"epsilon": 0.1}, "poisson": {}, "logistic": {},
@@ -111,29 +110,6 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     assert found.converged or seed % 3 == 2
 
 
-@pytest.mark.parametrize("l1", ["60%", "10%", 0.3])
-def test_it_is_scikit_learns_lasso(l1):
-    X, y = rows("squared")
-    model = train(streamcut.rows(X, y), task="regression", l1_only=l1, intercept="none", **EXACT)
-    theirs = Lasso(alpha=model.problem.l1 / len(y), fit_intercept=False, tol=1e-13, max_iter=100_000).fit(X, y)
-    np.testing.assert_allclose(model.weights, theirs.coef_, atol=1e-6)
-    assert np.count_nonzero(model.weights) == np.count_nonzero(theirs.coef_)
-    assert next(h["passes"] for h in model.history if h["gap"] <= 1e-6 * h["primal"]) <= 5
-
-
-@pytest.mark.parametrize("bias", [0.0, 2.0])
-def test_it_is_liblinears_logistic_loss(bias):
-    X, y = rows("logistic")
-    model = train(streamcut.rows(X, y), loss="logistic", l1_only=1.0, C=0.3, bias=bias, **EXACT)
-    known = {"l1_ratio": 1.0, "solver": "liblinear", "tol": 1e-10, "max_iter": 10_000}
-    theirs = LogisticRegression(C=0.3, fit_intercept=bias > 0, intercept_scaling=bias or 1.0, **known).fit(X, y)
-    np.testing.assert_allclose(model.weights, theirs.coef_[0], atol=1e-4)
-    assert model.intercept == pytest.approx(float(np.ravel(theirs.intercept_)[0]), abs=1e-4)
-    w = np.append(theirs.coef_, float(np.ravel(theirs.intercept_)[0]) / bias if bias else 0.0)
-    scores = X @ theirs.coef_[0] + theirs.intercept_
-    assert model.certificate.lower_bound <= np.abs(w).sum() + 0.3 * np.logaddexp(0.0, -y * scores).sum()
-
-
 def test_beyond_the_largest_all_weights_are_0():
     X, y = rows("logistic")
     model = train(streamcut.rows(X, y), loss="logistic", l1_only="100%", intercept="none")
@@ -171,31 +147,3 @@ def test_many_features_take_three_passes(loss, intercept):
         F = 0.5 * np.abs(theirs.coef_).sum() + 0.5 * residual @ residual
         assert model.certificate.lower_bound <= F * (1.0 + 1e-12)
         assert model.certificate.primal == pytest.approx(F, rel=1e-5)
-
-
-@pytest.mark.parametrize("intercept", ["none", "free"])
-def test_working_sets_are_resumed_verified_and_the_same_on_workers(tmp_path, intercept):
-    X, y = text()
-    y = np.where(y > 0.3, 1.0, -1.0)
-    data = streamcut.rows(X, y, shard_nnz=1500)
-    asked = {"loss": "squared-hinge", "l1_only": 0.4, "intercept": intercept, "tol": None, "tol_relative": 1e-9, "lanes": 3}
-    questions = count()
-    whole = train(data, stop=lambda: next(questions) < 0, workers=1, **asked)
-    assert whole.converged
-    np.testing.assert_array_equal(train(data, workers=2, **asked).weights, whole.weights)
-    total = next(questions)
-    for part in (0.5, 0.9):
-        left, kept = iter(range(int(part * total))), str(tmp_path / f"kept{part}")
-        many = CheckpointOptions(kept, every=0.0)
-        broken = train(data, checkpoint=many, stop=lambda left=left: next(left, None) is None, **asked)
-        assert broken.stop_reason == "interrupted"
-        resumed = train(data, checkpoint=replace(many, resume=True), **asked)
-        np.testing.assert_array_equal(resumed.weights, whole.weights)
-        assert resumed.certificate == whole.certificate
-    save_model(whole, tmp_path / "m.npz")
-    model = load_model(tmp_path / "m.npz")
-    checked = verify(model, data)
-    assert checked.consistent
-    assert checked.lower_bound >= model.certificate.lower_bound - checked.slack
-    started = train(data, warm_start=model, **asked | {"l1_only": 0.5})
-    assert started.converged

@@ -1,4 +1,4 @@
-"""Pairs: the area under ROC, queries that a manifest counts, few passes, and a line for each query."""
+"""Pairs: the area under ROC, queries that a manifest counts, few passes, a line for each query; and F1."""
 
 import json
 from dataclasses import replace
@@ -58,3 +58,9 @@ def test_a_line_for_each_query(run, tmp_path):
     save_model(train(streamcut.rows(X, y > 0)), tmp_path / "two.npz")
     code, _, complaint = run("evaluate", tmp_path / "two.npz", tmp_path / "rows.svm", "--per-query")
     assert (code, "ranking" in complaint) == (2, True)
+
+
+def test_optimising_f1_gives_a_better_f1(load):
+    data, test = streamcut.rows(*load("a9a")), load("a9a", "test")
+    scores = [evaluate(train(data, C=0.1, loss=loss, max_passes=60), test).f1 for loss in ("hinge", "f1")]
+    assert scores[1] > scores[0] + 0.01

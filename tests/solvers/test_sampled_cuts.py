@@ -1,17 +1,19 @@
-"""Sampled cuts: close to the optimum where the sample is not everything, and what they cost."""
+"""Sampled cuts: close to the optimum, what they cost, and what is proved: estimates are taken for no bound and no objective."""
 
-import itertools
+from __future__ import annotations
+
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference import sampled as slow
 from reference import viterbi
 from reference.kernels import matrix
 
 import streamcut
-from streamcut import train
+from streamcut import train, verify
+from streamcut.errors import UsageError
 
 SOLVERS = ("sampled-linear", "sampled-constant")
 RBF = {"kernel": "rbf", "gamma": 0.5}
@@ -25,21 +27,50 @@ def rings(n=120, seed=0):
     return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.3 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
 
 
-def coefficients_of(model, X):
-    """The model's coefficients by row of X."""
-    rows = {row.tobytes(): i for i, row in enumerate(X)}
-    places = [rows[vector.tobytes()] for vector in model.support.toarray()]
-    found = np.zeros((len(X), *model.coefficients.shape[1:]))
-    found[places] = model.coefficients
+@cache
+def problem(seed=0, n=80, classes=2):
+    """(X, y, row weights, some of them 0)."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
+    scores = np.stack([np.sin(2 * X[:, 0] + c) + X[:, 1] * (c - 0.5) for c in range(classes)], axis=1)
+    y = np.argmax(scores + 0.5 * rng.standard_normal((n, classes)), axis=1).astype(float)
+    weight = rng.uniform(0.0, 3.0, n)
+    weight[:3] = 0.0
+    return X, y, weight
+
+
+@cache
+def sequences(seed=0, count=60):
+    """(X, y, qid)."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, 6, count)
+    y = np.concatenate([(rng.integers(3) + np.arange(n)) % 3 for n in lengths]).astype(float)
+    angle = 2 * np.pi * (y + 0.8 * rng.standard_normal(len(y))) / 6
+    return sp.csr_array(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1)), y, np.repeat(np.arange(count), lengths)
+
+
+def by_row(model, X, coefficients):
+    """`coefficients` of the support vectors by row of X; rows of X differ."""
+    places = {row.tobytes(): i for i, row in enumerate(X)}
+    found = np.zeros((len(X), *coefficients.shape[1:]))
+    found[[places[vector.tobytes()] for vector in model.support.toarray()]] = coefficients
     return found
 
 
-def words(count=40, seed=0):
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 6, count)
-    y = np.concatenate([(rng.integers(3) + np.arange(n)) % 3 for n in lengths])
-    angle = 2 * np.pi * (y + 0.8 * rng.standard_normal(len(y))) / 6
-    return sp.csr_array(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1)), y + 1.0, np.repeat(np.arange(count), lengths)
+def hinge_optimum(K, sign, C, sweeps=3000):
+    """(coefficients, F) of min ½‖w‖² + C Σ max(0, 1 − sign f) without bias, by dual coordinate ascent."""
+    alpha = np.zeros(len(K))
+    for _ in range(sweeps):
+        for i in range(len(K)):
+            step = (1.0 - sign[i] * (K[i] @ (alpha * sign))) / K[i, i]
+            alpha[i] = min(max(alpha[i] + step, 0.0), C)
+    coefficients = alpha * sign
+    return coefficients, hinge_primal(K, sign, C, coefficients)
+
+
+def hinge_primal(K, sign, C, coefficients):
+    f = K @ coefficients
+    return 0.5 * coefficients @ f + C * np.maximum(0.0, 1.0 - sign * f).sum()
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -75,7 +106,7 @@ def test_kernel_values_are_counted():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
-    X, y, qid = words()
+    X, y, qid = sequences(count=40)
     data = streamcut.rows(X, y, qid=qid)
     linear = train(data, task="sequence", bias=0, C=0.5, tol=1e-4, tol_relative=None)
     kernel = train(data, task="sequence", bias=0, C=0.5, tol=1e-3, solver=solver, samples=1000)
@@ -86,48 +117,7 @@ def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
     weights = kernel.support.T @ kernel.coefficients
     w = np.concatenate((weights.ravel(), kernel.transitions.ravel()))
     starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
-    assert kernel.certificate.primal == pytest.approx(
-        viterbi.primal(w, X.toarray(), (y - 1).astype(int), starts, 0.5, 3), rel=1e-10
-    )
-
-
-@pytest.mark.parametrize("task", ["binary", "multiclass", "sequence"])
-def test_the_best_point_is_no_estimate(task):
-    if task == "sequence":
-        X, y, qid = words()
-        data = streamcut.rows(X, y, qid=qid)
-    else:
-        X, y = rings(300)
-        data = streamcut.rows(X, y)
-    model = train(data, task=task, solver="sampled-linear", samples=15, C=3.0, tol=2e-2, **RBF)
-    values = [line["primal_estimate"] for line in model.history]
-    assert values[0] > 1.01 * values[-1]
-    assert all(b <= a * (1 + 1e-4) for a, b in itertools.pairwise(values))
-    assert model.certificate.primal == pytest.approx(values[-1], rel=1e-5)  # of all rows, where cuts are of 15
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_limits_leave_a_model(solver):
-    X, y = rings(600)
-    model = train(streamcut.rows(X, y), solver=solver, samples=20, max_passes=1, tol=1e-9, **RBF)
-    assert (model.stop_reason, model.converged) == ("max_passes", False)
-    assert model.n_support > 0
-    with pytest.raises(KeyboardInterrupt):
-        train(streamcut.rows(X, y), solver=solver, samples=20, stop=lambda: True, **RBF)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_weights_are_copies_of_rows(solver):
-    X, y = rings()
-    copies = np.random.default_rng(4).integers(0, 3, len(y))
-    one = np.repeat(np.arange(len(y)), copies * np.where(y == 2.0, 2, 1))
-    how = {"solver": solver, "C": 0.7, "bias": 0, "tol": 1e-4, **RBF}
-    repeated = train(streamcut.rows(X[one], y[one]), samples=len(one), **how)
-    weighted = train(streamcut.rows(X, y, weight=copies.astype(float)), samples=len(y), positive_weight=2.0, **how)
-    ours, theirs = weighted.certificate, repeated.certificate
-    assert (ours.primal, ours.lower_bound) == pytest.approx((theirs.primal, theirs.lower_bound), abs=2e-4 * 0.7 * len(one))
-    kept = coefficients_of(weighted, X) != 0
-    assert np.all(copies[kept] > 0)
+    assert kernel.certificate.primal == pytest.approx(viterbi.primal(w, X.toarray(), y.astype(int), starts, 0.5, 3), rel=1e-10)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -139,11 +129,128 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
     X, y = rings()
     model = train(streamcut.rows(X, y), solver=solver, C=0.7, bias=bias, samples=len(y), tol=1e-4, **kernel)
     K, sign = matrix(model.kernel, X, X) + bias**2, np.where(y == 2.0, 1.0, -1.0)
-    F = slow.hinge_primal(K, sign, 0.7, coefficients_of(model, X))
-    best = slow.hinge_optimum(K, sign, 0.7, 400)[1]
+    F = hinge_primal(K, sign, 0.7, by_row(model, X, model.coefficients))
+    best = hinge_optimum(K, sign, 0.7, 400)[1]
     assert model.converged
     assert model.certificate.primal - model.certificate.raised == pytest.approx(F, rel=1e-12)
     assert model.facts["primal_estimate"] == pytest.approx(F, rel=1e-5)
     assert model.certificate.lower_bound <= best * (1 + 1e-12)
     assert model.facts["bound_estimate"] <= best * (1 + 1e-6)  # exact cuts bound the optimum
     assert best * (1 - 1e-6) <= F <= best + 1.1e-4 * 0.7 * len(y)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("samples", [5, 20, 60])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_answer_of_sequences_is_below_the_bound(solver, samples, seed):
+    X, y, qid = sequences(seed)
+    data = streamcut.rows(X, y, qid=qid, shard_nnz=60)
+    common = {"task": "sequence", "C": 0.5, "bias": 0}
+    best = train(data, tol=1e-5, tol_relative=None, **common).certificate
+    model = train(data, solver=solver, samples=samples, tol=1e-2, max_passes=60, seed=seed, **common)
+    found = model.certificate
+    assert found.lower_bound <= best.primal
+    assert best.lower_bound <= found.primal
+    assert found.lower_bound > 0.0
+    if samples == 60:
+        assert model.converged
+    with pytest.raises(UsageError, match="task sequence: its certificate cannot be verified"):
+        verify(model, data)
+
+
+def lies(model):
+    """The model with a lie in it, by its name."""
+    c, point = model.certificate, model.point
+    more = point.coefficients.copy()
+    more[np.argmax(np.abs(more).reshape(len(more), -1).max(axis=1))] *= 1.5
+    swapped = model.support.copy()
+    swapped.data[0] += 1e-6
+    yield "primal", replace(model, certificates=(replace(c, primal=c.primal * (1 - 1e-7)),))
+    yield "bound", replace(model, certificates=(replace(c, lower_bound=c.lower_bound * (1 + 1e-7)),))
+    yield "point", replace(model, point=replace(point, coefficients=more))
+    yield "other class", replace(model, point=replace(point, coefficients=-point.coefficients))
+    yield "support vector", replace(model, support=swapped)
+    yield "C", replace(model, problem=replace(model.problem, C=model.C * 0.9))
+
+
+@pytest.mark.parametrize(("seed", "solver"), [(20, "sampled-linear"), (33, "sampled-linear"), (7, "sampled-constant")])
+def test_an_honest_model_whose_scores_cancel_out_is_not_called_a_liar(seed, solver):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((30, 3)) * 10.0 ** rng.uniform(0, 2, 3), np.arange(30) % 2.0
+    how = {"kernel": "poly", "gamma": 0.1, "degree": 2, "coef0": 1.0, "C": 5000.0}
+    model = train(streamcut.rows(X, y), solver=solver, samples=6, tol=0.05, **how)
+    assert verify(model, streamcut.rows(X, y, shard_nnz=10)).consistent
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_lies_are_caught(classes):
+    X, y, _ = problem(5, classes=classes)
+    data, task = streamcut.rows(X, y), "binary" if classes == 2 else "multiclass"
+    model = train(data, task=task, solver="sampled-linear", samples=40, tol=1e-2, **RBF)
+    assert verify(model, data).consistent
+    for lie, other in lies(model):
+        assert not verify(other, data).consistent, lie
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_estimates_are_no_convergence(solver):
+    outcomes = set()
+    for seed in range(12):
+        X, y, _ = problem(seed, n=300)
+        model = train(streamcut.rows(X, y), solver=solver, samples=20, seed=seed, tol=1e-2, C=5.0, **RBF)
+        found = model.certificate
+        outcomes.add(str(model.stop_reason))
+        assert model.converged == (found.gap <= 1e-2 * found.c_bar)
+        assert str(model.stop_reason) == ("converged" if model.converged else "samples")
+    assert "samples" in outcomes
+    words = model.in_words()
+    assert words.startswith("Not converged: the tolerance is met by the estimate from samples")
+    assert "a larger samples helps" in words
+    result = model.result()
+    assert {"primal", "lower_bound", "gap", "primal_estimate", "bound_estimate"} <= set(result)
+    assert not {"objective", "model_value"} & set(result)
+
+
+def test_who_is_interrupted_before_the_proof_has_a_model_without_one():
+    X, y, _ = problem(n=300)
+    asked, data = [], streamcut.rows(X, y, shard_nnz=100)
+    train(data, solver="sampled-linear", samples=20, max_passes=3, stop=lambda: asked.append(0) or False, **RBF)
+    late = iter(range(len(asked)))
+    model = train(data, solver="sampled-linear", samples=20, max_passes=3, stop=lambda: next(late) == len(asked) - 1, **RBF)
+    assert model.stop_reason == "interrupted"
+    assert model.certificate is model.point is None
+    assert "nothing is proved" in model.in_words()
+    with pytest.raises(UsageError, match="claims no bound"):
+        verify(model, data)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("samples", "seed"), [(5, 0), (12, 1), (30, 2), (80, 3)])
+def test_primal_and_bound_of_two_classes(solver, weighted, samples, seed):
+    X, y, weight = problem(seed)
+    C, bias, sign = 2.0, 0.7, np.where(y == 1.0, 1.0, -1.0)
+    u = weight * np.where(y == 1.0, 1.6, 1.0) if weighted else np.ones(len(y))
+    data = streamcut.rows(X, y, weight=weight if weighted else None)
+    model = train(
+        data, solver=solver, C=C, bias=bias, samples=samples, seed=seed, tol=1e-2, max_passes=60,
+        positive_weight=1.6 if weighted else 1.0, **RBF,
+    )  # fmt: skip
+    K = matrix(model.kernel, X, X) + bias**2
+    found = model.certificate
+    f = K @ by_row(model, X, model.coefficients)
+    w = by_row(model, X, model.coefficients)
+    primal = 0.5 * w @ f + C * u @ np.maximum(0.0, 1.0 - sign * f)
+    assert found.primal - found.raised == pytest.approx(primal, rel=1e-11)
+    assert primal < found.primal < primal * (1 + 1e-9)
+    alpha = sign * by_row(model, X, model.point.coefficients)
+    assert np.all(alpha >= 0.0)
+    assert np.all(alpha <= C * u * (1 + 1e-12))
+    value = alpha.sum() - 0.5 * (alpha * sign) @ K @ (alpha * sign)
+    assert found.lower_bound == pytest.approx(max(value, 0.0), rel=1e-9)
+    assert found.lower_bound <= value
+    if not weighted:
+        assert found.lower_bound <= hinge_optimum(K, sign, C, 300)[1] * (1 + 1e-12)
+    checked = verify(model, data)
+    assert checked.consistent
+    assert checked.outcome == "reached"

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import streamcut
-from streamcut import CheckpointOptions, load_model, predict, save_model, train, verify
+from streamcut import load_model, predict, save_model, train, verify
 from streamcut.errors import UsageError
 
 SCALERS = {"max-abs": MaxAbsScaler(), "std": StandardScaler(with_mean=False)}
@@ -24,15 +24,6 @@ def problem(n=200, d=9, dtype=np.float64):
 
 
 EXACT = {"tol": 1e-6, "tol_relative": None, "scheduler": "sync"}
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    X, y = problem(dtype=np.float32)
-    path = tmp_path_factory.mktemp("scale") / "rows.zarr"
-    with streamcut.create(path, X.shape[1], shard_nnz=300) as out:
-        out.append(X, y)
-    return str(path)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
@@ -54,21 +45,3 @@ def test_a_model_is_that_of_scaled_rows(tmp_path, scale, solver, loss):
     assert again.weights[3] == 0.0
     with pytest.raises(UsageError, match="fingerprints"):
         verify(again, (2.0 * X, y))
-
-
-def test_regression(store):
-    X, _ = problem()
-    y = X @ np.logspace(4, -4, X.shape[1])
-    model = train(streamcut.rows(X, y), task="regression", scale="std", **EXACT)
-    assert model.converged
-    assert verify(model, (X, y)).consistent
-
-
-def test_a_checkpoint_is_of_one_scale(store, tmp_path):
-    whole = train(store, scale="std", **EXACT)
-    keep = CheckpointOptions(str(tmp_path / "run"), every=0.0, resume=True)
-    train(store, scale="std", checkpoint=keep, **{**EXACT, "max_passes": 3})
-    assert train(store, scale="std", checkpoint=keep, **EXACT).weights.tobytes() == whole.weights.tobytes()
-    for other in ("none", "max-abs"):
-        with pytest.raises(UsageError, match="scale"):
-            train(store, scale=other, checkpoint=keep, **EXACT)

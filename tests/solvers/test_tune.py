@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut import evaluate, load_model, tune
-from streamcut.errors import CorruptError, UsageError
+from streamcut.errors import UsageError
 
 
 def arrays(seed=0, n=600, groups=None):
@@ -45,20 +45,6 @@ def test_all_folds_and_values_of_c_share_each_pass(stores, tmp_path):
     assert all(line["converged"] and line["lower_bound"] <= line["primal"] for line in found.table)
     assert found.resources["groups"] == 1
     assert found.resources["readings"] <= 1.3 * alone.readings + 1, "a pass to measure all models"
-
-
-def test_an_error_of_one_ends_all(stores, monkeypatch):
-    data, count = streamcut.open(stores[0]), iter(range(10**9))
-    read = data.read
-
-    def broken(shard, buffers=None):
-        if next(count) > 5:
-            raise CorruptError("shard 3: gone")
-        return read(shard, buffers)
-
-    monkeypatch.setattr(data, "read", broken)
-    with pytest.raises(CorruptError, match="gone"):
-        tune(data, {"C": [0.1, 1.0]}, folds=3, memory="auto", row_cache="0")
 
 
 def test_kernels_gamma_and_budget(stores):
@@ -122,12 +108,6 @@ def test_what_is_refused(stores, given, message):
         tune(stores[0], grid, **given)
 
 
-def test_a_stop_ends_it(stores):
-    count = iter(range(1000))
-    with pytest.raises(KeyboardInterrupt):
-        tune(stores[0], {"C": [0.1, 1.0]}, folds=3, stop=lambda: next(count) > 5)
-
-
 def test_a_stop_keeps_the_best_so_far_of_all_rows(stores):
     seen = []
     how = {"solver": "ocas", "on_model": lambda *result: seen.append(result), "stop": lambda: len(seen) > 0}
@@ -183,16 +163,6 @@ def test_a_path_on_the_command_line(stores, tmp_path, run):
     assert [line[:3] for line in shown] == [["l1", "3", "weights"], ["l1", "0.1", "weights"]]
     assert load_model(tmp_path / "l.npz").problem.l1 in (0.1, 3.0)
     assert not (tmp_path / "run").exists()
-
-
-def test_the_penalty_is_a_side_of_the_grid(stores, tmp_path, run):
-    code, out, err = run(
-        "train", stores[0], "--output", tmp_path / "m.npz", "--C", "0.1,1", "--l1", "0,40", "--validation", stores[1], "--json"
-    )
-    assert code == 0, err
-    cells = [line for line in map(json.loads, out.splitlines()) if line["event"] == "cell"]
-    assert [(cell["C"], cell["l1"]) for cell in cells] == [(0.1, 0.0), (1.0, 0.0), (0.1, 40.0), (1.0, 40.0)]
-    assert load_model(tmp_path / "m.npz").problem.l1 == json.loads(out.splitlines()[-1])["l1"]
 
 
 @pytest.mark.parametrize("more", [[], ["--solver", "ocas"]])

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import streamcut
-from streamcut import CheckpointOptions, load_model, save_model, train
+from streamcut import CheckpointOptions, save_model, train
 from streamcut.errors import NotFoundError, UsageError
 
 ROWS, OLD_ROWS, FEATURES = 660, 600, 30
@@ -26,9 +26,9 @@ def rows():
 
 
 @cache
-def data(n: int = ROWS, features: int = FEATURES, weighted: bool = False) -> Any:
-    X, y, u = rows()
-    return streamcut.rows(X[:n, :features], y[:n], weight=u[:n] if weighted else None)
+def data(n: int = ROWS) -> Any:
+    X, y, _ = rows()
+    return streamcut.rows(X[:n], y[:n])
 
 
 @pytest.fixture
@@ -45,14 +45,6 @@ def saved(tmp_path):
 
 def passes(model) -> int:
     return model.history[-1]["passes"]
-
-
-def test_the_model_is_where_it_begins(saved):
-    before = saved(data(), C=1.0)
-    first = train(data(), C=5.0, warm_start=before, max_passes=1)
-    assert np.array_equal(first.weights, load_model(before).weights)
-    model = load_model(before)
-    assert first.certificate.lower_bound >= model.witnesses[0].bound(first.certificate.c_bar)
 
 
 @pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
@@ -74,33 +66,39 @@ def test_resumed_from_another_model(saved, tmp_path):
         train(data(), checkpoint=CheckpointOptions(folder, resume=True), warm_start=saved(data(), C=3.0))
 
 
-def test_from_the_command_line(saved, tmp_path, run):
-    X, y, _ = rows()
-    lines = (
-        " ".join([f"{y[i]:+g}", *(f"{j + 1}:{v!r}" for j, v in zip(X[[i]].indices, X[[i]].data.tolist(), strict=True))])
-        for i in range(100)
-    )
-    (tmp_path / "a.svm").write_text("\n".join(lines) + "\n")
-    store, model = tmp_path / "a.zarr", tmp_path / "m.npz"
-    assert run("convert", tmp_path / "a.svm", store, "-q")[0] == 0
-    assert run("train", store, "--output", model, "-q")[0] == 0
-    assert run("train", store, "--output", tmp_path / "n.npz", "--warm-start", model, "-q")[0] == 0
-    assert passes(load_model(tmp_path / "n.npz")) == 1
+NUMBER, SEVERAL, RBF = {"task": "regression"}, {"task": "multiclass"}, {"kernel": "rbf", "gamma": 0.5, "budget": 10}
+STARTS = [  # what the model was trained on and how, the training that is to begin with it, what the message says
+    ("wide", {}, "signs", {}, "30 features, but the data has 29"),
+    ("signs", {}, "signs", {"positive_label": -1.0}, "positive label is 1, here it is -1"),
+    ("signs", {}, "classes", SEVERAL, "it takes a linear one for several classes"),
+    ("other classes", SEVERAL, "classes", SEVERAL, "do not have the same classes"),
+    ("signs", {}, "numbers", NUMBER, "model of task binary by bundle-dca; it takes a linear one for numbers"),
+    ("numbers", NUMBER, "signs", {}, "model of task regression by newton; it takes a linear one for two classes"),
+    ("queries", {"task": "ranking"}, "signs", {}, "a model of task ranking by"),
+    ("numbers", {**NUMBER, **RBF}, "numbers", {**NUMBER, **RBF, "loss": "quantile"}, "trained with loss epsilon-insensitive"),
+    ("signs", RBF, "signs", {**RBF, "gamma": 1.0}, "was trained with kernel rbf, gamma 0.5; use the same"),
+]
 
 
-def test_what_no_training_starts_from(saved, tmp_path):
-    before = saved(data())
-    model = load_model(before)
-    other = str(tmp_path / "other.npz")
-    with pytest.raises(UsageError, match="has 30 features, but the data has 29"):
-        train(data(features=29), warm_start=before)
-    with pytest.raises(UsageError, match="positive label is 1, here it is -1"):
-        train(data(), positive_label=-1.0, warm_start=before)
+def of_kind(kind: str) -> Any:
+    X, y, u = rows()
+    classes = np.digitize(u, [1.0, 2.0]) + (kind == "other classes")
+    y = {"signs": y, "wide": y, "numbers": u}.get(kind, classes.astype(float))
+    X = X if kind == "wide" else X[:, :29]
+    return streamcut.rows(X[:200], y[:200], qid=np.arange(200) // 10 if kind == "queries" else None)
+
+
+@pytest.mark.parametrize(("trained", "how", "kind", "options", "message"), STARTS, ids=lambda value: str(value)[:40])
+def test_what_no_training_starts_from(trained, how, kind, options, message):
+    start = train(of_kind(trained), **how)
+    with pytest.raises(UsageError, match=message):
+        train(of_kind(kind), **options, warm_start=start)
+
+
+def test_a_file_that_is_missing_or_whose_proof_does_not_hold_is_no_start(tmp_path):
     with pytest.raises(NotFoundError, match="cannot read"):
         train(data(), warm_start=str(tmp_path / "none.npz"))
-    save_model(replace(model, problem=replace(model.problem, labels=None, task="ranking")), other)
-    with pytest.raises(UsageError, match="a model of task ranking by bundle-dca"):
-        train(data(), warm_start=other)
-    save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), other)
+    model = train(data())
+    save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), tmp_path / "m.npz")
     with pytest.raises(UsageError, match="does not hold on this data"):
-        train(data(), warm_start=other)
+        train(data(), warm_start=str(tmp_path / "m.npz"))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 from kit import clusters
 from kit.clusters import started
 from kit.many_shards import make_store
@@ -16,13 +13,9 @@ import streamcut
 from streamcut import CheckpointOptions
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError
 from streamcut.execution import cluster as on_dask
-from streamcut.execution.cluster import Cluster, ClusterRunner
+from streamcut.execution.cluster import Cluster
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
-from streamcut.jobs import binary, columns
-from streamcut.oracles.columns_passes import AscentPass
-from streamcut.oracles.dual.passes import RowsDualPass
-from streamcut.oracles.dual.random_order import RandomOrder
 
 
 @pytest.fixture(scope="module")
@@ -63,45 +56,3 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, tmp_path, monkeypa
 
 
 # --- scored rows ----------------------------------------------------------------------------------------------------------------
-
-
-FEW = {"solver": "bundle-dca", "row_cache": "20%", "sweeps": 4, "max_passes": 6, "tol": 1e-9, "tol_relative": None}
-
-
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory):
-    """{number of classes: store}, of rows with weights in shards of uneven size, none of which ends where a batch does."""
-    found = {}
-    for classes in (2, 4):
-        rng = np.random.default_rng(7)
-        X = sp.random_array((4000, 60), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
-        scores = X @ rng.standard_normal((60, classes)) + 0.5 * rng.standard_normal((4000, classes))
-        path = tmp_path_factory.mktemp("scored") / f"{classes}.zarr"
-        with streamcut.create(path, 60, shard_nnz=3000) as out:
-            out.append(X, scores.argmax(axis=1).astype(float), weight=rng.uniform(0.5, 2.0, 4000))
-        found[classes] = streamcut.open(path)
-    return found
-
-
-@pytest.fixture
-def scored(monkeypatch):
-    """Small batches, so that lanes are read from several places: the passes that the client ran, whether workers scored them."""
-    for job in (binary, columns):
-        monkeypatch.setattr(job, "ORDER", RandomOrder(nnz=512, batch=8, within=False))
-    seen, run = [], ClusterRunner.run
-
-    def noted(runner, work):
-        if isinstance(work, RowsDualPass | AscentPass):
-            seen.append(work.divided() is not None)
-        return run(runner, work)
-
-    monkeypatch.setattr(ClusterRunner, "run", noted)
-    return seen
-
-
-def test_a_worker_that_dies_while_it_scores_changes_nothing(stores, tmp_path, scored):
-    here, shards = streamcut.train(stores[2], **FEW), len(stores[2].manifest.shards)
-    with started(tmp_path, f"train.shard:{shards}:kill", "") as (address, processes):
-        there = streamcut.train(stores[2], **FEW, scheduler=address)
-        assert processes["worker 0"].wait(timeout=20) == -signal.SIGKILL
-    assert here.weights.tobytes() == there.weights.tobytes()

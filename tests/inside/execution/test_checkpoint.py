@@ -273,11 +273,3 @@ def test_a_second_signal_ends_at_once(store, tmp_path):
     assert process.returncode == 143
     assert err.endswith("ended at once\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_converged_run_removes_its_checkpoints(store, tmp_path):
-    folder = tmp_path / "run"
-    with started(store, tmp_path, "--checkpoint", str(folder), "--checkpoint-every", "0s", "--tol", "0.1", lines=1) as process:
-        _, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    assert not folder.exists()

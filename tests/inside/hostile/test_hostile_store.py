@@ -18,7 +18,7 @@ from kit.shared.hostile_store import CORRUPT, refused
 
 from inside.kit.forging import forge
 from inside.kit.hostile_store import sealed
-from streamcut.io.stores.codec import crc32c
+from streamcut.io.stores.zarr_layout import crc32c
 
 made = kit.shared.hostile_store.made
 folder = kit.shared.hostile_store.folder

@@ -2,18 +2,62 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import shutil
 from pathlib import Path
 
-import kit.shared.changed_input
+import numpy as np
 import pytest
-from kit.shared.changed_input import KINDS
+import scipy.io
+import scipy.sparse as sp
 
 import streamcut
-from streamcut.io.conversion import work
+from streamcut.io.conversion import convert
 
-inputs = kit.shared.changed_input.inputs
-folder = kit.shared.changed_input.folder
+ROWS = 300
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory) -> Path:
+    """The same rows in every format."""
+    import anndata
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path_factory.mktemp("inputs")
+    rng = np.random.default_rng(3)
+    X = sp.random_array((ROWS, 30), density=0.2, format="csr", dtype=np.float32, rng=rng)
+    y = rng.choice([-1.0, 1.0], ROWS)
+    lines = [
+        f"{label:g} " + " ".join(f"{j + 1}:{value:.6g}" for j, value in zip(X[[i]].indices, X[[i]].data, strict=True)) + "\n"
+        for i, label in enumerate(y)
+    ]
+    (folder / "a.svm").write_text("".join(lines))
+    (folder / "a.svm.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    sp.save_npz(folder / "a.npz", X)
+    scipy.io.mmwrite(folder / "a.mtx", X.tocoo())
+    (folder / "y.txt").write_text("".join(f"{label:g}\n" for label in y))
+    obs = pd.DataFrame({"label": y}, index=[f"r{i}" for i in range(ROWS)])
+    anndata.AnnData(X=X, obs=obs).write_h5ad(folder / "a.h5ad")
+    anndata.AnnData(X=X, obs=obs).write_zarr(folder / "a.anndata")
+    lists = {"indices": [X[[i]].indices.tolist() for i in range(ROWS)], "values": [X[[i]].data.tolist() for i in range(ROWS)]}
+    pq.write_table(pa.table({"label": y, **lists}), folder / "a.parquet", row_group_size=50)
+    return folder
+
+
+KINDS = {
+    "a.svm": [], "a.svm.gz": [], "a.npz": ["--label", "y.txt"], "a.mtx": ["--label", "y.txt"],
+    "a.h5ad": ["--label", "label"], "a.anndata": ["--label", "label"], "a.parquet": ["--label", "label"],
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(inputs, tmp_path, monkeypatch) -> Path:
+    shutil.copytree(inputs, tmp_path / "in")
+    monkeypatch.chdir(tmp_path / "in")
+    return tmp_path / "in"
 
 
 def truncated(path: Path) -> None:
@@ -39,15 +83,14 @@ def removed(path: Path) -> None:
 
 def meanwhile(monkeypatch, change) -> None:
     """Do `change` when the first rows have been read."""
-    left = [change]
+    left, tell = [change], convert.Work._tell
 
-    class Reporter(work.Reporter):
-        def reading(self, *place) -> None:
-            if left:
-                left.pop()()
-            super().reading(*place)
+    def told(self, *arguments) -> None:
+        if left:
+            left.pop()()
+        tell(self, *arguments)
 
-    monkeypatch.setattr("streamcut.io.conversion.convert.Reporter", Reporter)
+    monkeypatch.setattr(convert.Work, "_tell", told)
 
 
 CHANGES = [truncated, grown, rewritten, removed]
@@ -104,3 +147,17 @@ def test_text_that_is_scored(run, folder, monkeypatch, command, change):
     assert "a.svm: " in err
     assert "while it was read" in err
     assert not Path("labels.txt").exists()
+
+
+def test_nothing_is_said_of_files_that_stay_as_they_are(run, folder):
+    for name, options in KINDS.items():
+        code, _, err = run("convert", name, f"{name}.zarr", *options)
+        assert code == 0, err
+        assert streamcut.open(f"{name}.zarr").manifest.statistics.n_rows == ROWS
+
+
+def test_labels_that_change_between_a_kill_and_its_resumption_are_refused(folder, monkeypatch):
+    streamcut.convert("a.npz", "out.zarr", labels="y.txt")
+    (folder / "y.txt").write_text("1\n" * ROWS)
+    with pytest.raises(streamcut.errors.UsageError, match="other data"):
+        streamcut.convert("a.npz", "out.zarr", labels="y.txt", resume=True)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from streamcut.errors import BadInputError, MemoryBudgetError
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.text.svmlight import SvmlightSource
 
 pytestmark = pytest.mark.smoke
 
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.smoke
 def source_of(folder, text: bytes, options=None, **arguments) -> SvmlightSource:
     path = folder / "in.svm"
     path.write_bytes(text)
-    return SvmlightSource([str(path)], options, **{"threads": 1, **arguments})
+    return SvmlightSource([str(path)], options or O(), **{"threads": 1, **arguments})
 
 
 def rows_of(source) -> list[tuple]:
@@ -32,7 +33,7 @@ def rows_of(source) -> list[tuple]:
     return rows
 
 
-O = SvmlightOptions  # noqa: E741
+O = ConvertOptions  # noqa: E741
 
 
 def make_text(qid: bool = False) -> bytes:
@@ -50,18 +51,6 @@ def as_tuples(blocks):
         ([None if a is None else a.tolist() for a in (c.indptr, c.indices, c.data, c.y, c.qid)], c.first_row, place)
         for c, place in blocks
     ]
-
-
-@pytest.mark.parametrize("qid", [False, True])
-def test_threads_and_block_sizes_change_nothing(tmp_path, qid):
-    text = make_text(qid)
-    expected = rows_of(source_of(tmp_path, text))
-    assert len(expected) == 4000
-    for threads, block_bytes in [(1, 1000), (2, 1000), (3, 16), (2, 50_000)]:
-        source = source_of(tmp_path, text, threads=threads, block_bytes=block_bytes)
-        assert rows_of(source) == expected
-        assert source.counters["rows"] == 4000
-        assert source.counters["lines"] == text.count(b"\n")
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -85,14 +74,6 @@ def test_continuing_yields_the_same_blocks_and_counts(tmp_path, compressed, qid)
         assert len(source.rejects) == 1
 
 
-def test_errors_name_the_right_line_in_parallel(tmp_path):
-    lines = make_text().splitlines(keepends=True)
-    lines.insert(3777, b"1 1:1 oops\n")
-    lines.insert(3999, b"never seen\n")
-    with pytest.raises(BadInputError, match=r"in\.svm:3778:7: expected index:value: oops"):
-        rows_of(source_of(tmp_path, b"".join(lines), threads=3, block_bytes=2000))
-
-
 def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):
     long = b"1 " + b" ".join(b"%d:1" % i for i in range(1, 5000)) + b"\n"
     text = b"1 1:1\n" * 20 + long + b"1 2:1\n"
@@ -101,4 +82,4 @@ def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):
     with pytest.raises(MemoryBudgetError, match=r"in\.svm:21: .* 33,887 bytes, .* 20,000 for one"):
         rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, held_line=20_000))
     with pytest.raises(BadInputError, match=r"in\.svm:21: .* longer than 20,000 bytes"):
-        rows_of(source_of(tmp_path, text, threads=2, block_bytes=64, max_line_bytes=20_000))
+        rows_of(source_of(tmp_path, text, O(max_line_bytes=20_000), threads=2, block_bytes=64))

@@ -10,7 +10,8 @@ import pytest
 from kit.svmlight_fuzz import random_line
 
 from inside.kit.svmlight_fuzz import OPTIONS, agrees
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.text.svmlight import SvmlightSource
 
 
 @pytest.mark.parametrize("qid", [True, False])
@@ -19,7 +20,6 @@ def test_many_lines(tmp_path, options, qid):
     """Far more lines than hypothesis would try, a third of them damaged, in one file and in parallel."""
     generator = random.Random(7)
     lines = [random_line(generator, qid) for _ in range(4000)]
-    options = SvmlightOptions(**{**vars(options), "max_errors": 10**9})
     agrees(tmp_path / "many.svm", b"\n".join(lines), options, least=750, block_bytes=5000)
 
 
@@ -90,7 +90,7 @@ def test_numbers_equal_float_to_the_bit(tmp_path, dtype):
     texts = [text for text in hard_numbers() if abs(float(text)) <= limit]
     values = np.array([float(text) for text in texts])
     (tmp_path / "numbers.svm").write_text("".join(f"{text} 1:{text} 2:-{text.lstrip('+-')}\n" for text in texts))
-    options = SvmlightOptions(dtype=dtype, keep_zeros=True)
+    options = ConvertOptions(dtype=dtype, keep_zeros=True)
     chunks = [chunk for chunk, _ in SvmlightSource([str(tmp_path / "numbers.svm")], options, block_bytes=1 << 16).blocks()]
     y = np.concatenate([chunk.y for chunk in chunks])
     data = np.concatenate([chunk.data for chunk in chunks]).reshape(-1, 2)

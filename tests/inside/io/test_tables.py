@@ -13,7 +13,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit.shared.tables import OPTIONS, matrix, write
+from kit.shared.tables import OPTIONS, write
+from kit.stored import matrix
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.utils import murmurhash3_32
 
@@ -24,7 +25,7 @@ from streamcut.io.formats.registry import CSV
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import Column, Table
 from streamcut.io.sources.source import Sizes
-from streamcut.io.tables import word_kernels
+from streamcut.io.tables import kernels
 from streamcut.io.tables.encoder import Encoder, Place, interval_names
 
 frame = kit.shared.tables.frame
@@ -111,7 +112,7 @@ def test_any_text_has_the_words_of_scikit_learn(texts):
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=40))
 def test_the_hash_is_murmur3(data):
-    assert int(word_kernels.murmur(np.frombuffer(data, np.uint8))) == murmurhash3_32(data, 0, positive=True)
+    assert int(kernels.murmur(np.frombuffer(data, np.uint8))) == murmurhash3_32(data, 0, positive=True)
 
 
 def test_bins_lie_between_quantiles(tmp_path):

@@ -7,7 +7,8 @@ import pytest
 from sklearn.feature_extraction import FeatureHasher
 
 import streamcut
-from streamcut.io.text.vw import VwOptions, VwSource
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.text.vw import VwSource
 
 LINES = [
     "1 |f a b:2 c",
@@ -26,7 +27,7 @@ LINES = [
 def read(folder, lines, **options):
     """(rows as {key: value}, labels, weights) of text with these lines, by a dictionary."""
     (folder / "x.vw").write_text("\n".join(lines) + "\n")
-    source = VwSource([str(folder / "x.vw")], VwOptions(dtype="float64", **options), block_bytes=64)
+    source = VwSource([str(folder / "x.vw")], ConvertOptions(dtype="float64", **options), block_bytes=64)
     rows, labels, weights = [], [], []
     for chunk, _ in source.blocks():
         for row in range(chunk.n_rows):

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from streamcut.io.manifest import ShardInfo
-from streamcut.io.stores import codec
-from streamcut.io.stores.manifest_file import fingerprint, manifest_bytes, read_manifest
+from streamcut.io.manifest import ShardInfo, fingerprint, manifest_bytes, read_manifest
+from streamcut.io.stores.zarr_layout import crc32c, encode, trailer
 
 
 def forge(store: Path, shard: int, arrays: dict[str, np.ndarray]) -> None:
@@ -18,11 +17,15 @@ def forge(store: Path, shard: int, arrays: dict[str, np.ndarray]) -> None:
     info = manifest.shards[shard]
     forged = dict(info.arrays)
     for name, array in arrays.items():
-        payload = codec.encode(array)
-        crc = codec.crc32c(payload)
-        (store / f"shards/{shard:06d}/{name}/c.0").write_bytes(payload + codec.trailer(crc))
+        payload = encode(array)
+        crc = crc32c(payload)
+        (store / f"shards/{shard:06d}/{name}/c.0").write_bytes(payload + trailer(crc))
         forged[name] = replace(
-            forged[name], content_crc32c=codec.crc32c(array), stored_bytes=len(payload), stored_crc32c=crc, dtype=array.dtype.name
+            forged[name],
+            content_crc32c=crc32c(array),
+            stored_bytes=len(payload),
+            stored_crc32c=crc,
+            dtype=array.dtype.name,
         )
     shards = list(manifest.shards)
     shards[shard] = ShardInfo(info.rows, info.nnz, info.ones, forged, info.files)

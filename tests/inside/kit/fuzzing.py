@@ -19,8 +19,9 @@ from reference import wabbit
 from inside.kit.svmlight_fuzz import OPTIONS, agrees
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.text.vw import VwOptions, VwSource
+from streamcut.io.text.vw import VwSource
 
 _BLOCKS = [16, 64, 1000, 1 << 14]
 
@@ -73,8 +74,7 @@ def svmlight(rng: random.Random, made: Path) -> Iterator[str]:
         else:
             qid = rng.random() < 0.5
             content = bytearray(b"\n".join(random_line(rng, qid) for _ in range(rng.randint(1, 60))))
-        options = type(OPTIONS[0])(**{**vars(rng.choice(OPTIONS)), "max_errors": 10**9})
-        agrees(path, bytes(content), options, threads=1, block_bytes=rng.choice(_BLOCKS))
+        agrees(path, bytes(content), rng.choice(OPTIONS), threads=1, block_bytes=rng.choice(_BLOCKS))
         yield f"{content.count(10) + 1}"
 
 
@@ -83,12 +83,14 @@ def wabbit_text(rng: random.Random, made: Path) -> Iterator[str]:
     path = made / "fuzz.vw"
     recipe = Recipe("vw", dtype="float32", duplicates="sum", names=tuple(name.decode() for name in _NAMES_OF_RECIPE))
     while True:
-        options = VwOptions(
-            rng.choice(["read", "read", "skip", "none"]),
-            rng.choice([None, 3, 18]),
+        made_by = rng.choice([None, None, recipe])
+        options = ConvertOptions(
+            labels=rng.choice([None, None, None, "none"]),
+            missing_labels=rng.choice(["error", "error", "skip"]),
+            hash_bits=rng.choice([None, 3, 18]) if made_by is None else None,
             dtype=rng.choice(["float32", "float64"]),
             keep_zeros=rng.random() < 0.3,
-            recipe=rng.choice([None, None, recipe]),
+            recipe=made_by,
         )
         lines, damaged = [_vw_line(rng) for _ in range(rng.randint(1, 60))], rng.random() < 0.5
         if damaged:
@@ -103,10 +105,11 @@ def wabbit_text(rng: random.Random, made: Path) -> Iterator[str]:
         yield f"{compared}"
 
 
-def _vw_agrees(path: Path, text: bytes, options: VwOptions, block: int) -> int | None:
+def _vw_agrees(path: Path, text: bytes, options: ConvertOptions, block: int) -> int | None:
     """The number of the first line that both refuse."""
     path.write_bytes(text)
-    rows, stop = wabbit.parse_file(text, options.labels, options.dtype)
+    labels = options.labels or ("skip" if options.missing_labels == "skip" else "read")
+    rows, stop = wabbit.parse_file(text, labels, str(options.dtype))
     kept = [row for row in rows if options.labels == "none" or row.label is not None]
     names = None if options.recipe is None else list(_NAMES_OF_RECIPE)
     columns = wabbit.Columns(options.hash_bits if names is None else None, names)
@@ -128,7 +131,7 @@ def _vw_agrees(path: Path, text: bytes, options: VwOptions, block: int) -> int |
     return stop
 
 
-def _same_row(chunk: Chunk, i: int, row: wabbit.Row, columns: wabbit.Columns, options: VwOptions) -> None:
+def _same_row(chunk: Chunk, i: int, row: wabbit.Row, columns: wabbit.Columns, options: ConvertOptions) -> None:
     assert chunk.y[i] == (0.0 if row.label is None else row.label), row
     assert chunk.weight is not None
     assert chunk.weight[i] == (1.0 if row.importance is None else row.importance), row
@@ -149,7 +152,7 @@ def _same_row(chunk: Chunk, i: int, row: wabbit.Row, columns: wabbit.Columns, op
         assert options.keep_zeros or found.get(feature, 1.0) != 0, row
 
 
-def _overflows(row: wabbit.Row, options: VwOptions) -> bool:
+def _overflows(row: wabbit.Row, options: ConvertOptions) -> bool:
     """Whether values of equal keys, or of keys that meet in a column, may add up to more than the type holds."""
     return sum(abs(value) for values in row.features.values() for value in values) > np.finfo(options.dtype).max
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamcut.io.stores.manifest_file import _digest, canonical_json, fingerprint, shard_from_record
+from streamcut.io.manifest import _digest, canonical_json, fingerprint, shard_from_record
 
 
 def sealed(record: dict) -> bytes:

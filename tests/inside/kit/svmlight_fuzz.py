@@ -7,15 +7,16 @@ import re
 from reference.svmlight import parse_file
 
 from streamcut.errors import BadInputError
-from streamcut.io.text.svmlight import SvmlightOptions, SvmlightSource
+from streamcut.io.conversion.options import ConvertOptions
+from streamcut.io.text.svmlight import SvmlightSource
 
+_ALL = {"on_error": "skip", "max_errors": 10**9, "group_by_qid": True}
+_COUNTED, _FLOATS = {"index_base": 1, "dtype": "float32", **_ALL}, {"dtype": "float64", **_ALL}
 OPTIONS = [
-    SvmlightOptions(on_error="skip", max_errors=10**9, group_by_qid=True),
-    SvmlightOptions(
-        index_base=0, n_features=12, dtype="float64", duplicates="sum", label_weights=True, on_error="skip", group_by_qid=True
-    ),
-    SvmlightOptions(multilabel=2.0, duplicates="last", keep_zeros=True, on_error="skip", group_by_qid=True),
-    SvmlightOptions(label_map={"1": 1.0, "-1": 0.0, "ab": 5.0}, hash_bits=3, on_error="skip", group_by_qid=True),
+    ConvertOptions(**_COUNTED),
+    ConvertOptions(index_base=0, n_features=12, duplicates="sum", label_weights=True, **_FLOATS),
+    ConvertOptions(multilabel=2.0, duplicates="last", keep_zeros=True, **_COUNTED),
+    ConvertOptions(label_map={"1": 1.0, "-1": 0.0, "ab": 5.0}, hash_bits=3, **_COUNTED),
 ]
 
 

@@ -6,14 +6,21 @@ import json
 import subprocess
 import sys
 
-import kit.shared.few_rows
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import streamcut
+from streamcut.errors import BadInputError
 from streamcut.models.few_rows import MOST, few_rows
 
-model = kit.shared.few_rows.model
+
+@pytest.fixture(scope="module", params=[2, 5], ids=["two-classes", "five-classes"])
+def model(request):
+    rng = np.random.default_rng(request.param)
+    X = sp.random(300, 60, 0.2, format="csr", random_state=1, data_rvs=lambda n: rng.standard_normal(n))
+    y = rng.integers(request.param, size=300).astype(float)
+    return streamcut.train(streamcut.rows(X, y), C=3.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8])
@@ -50,3 +57,26 @@ print(json.dumps([label, sorted({"numba", "scipy.sparse", "zarr", "sklearn", "pa
     label, loaded = json.loads(done.stdout)
     assert label == model.predict(np.ones(60)).tolist()
     assert loaded == []
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        np.ones(59),
+        np.ones((1, 61)),
+        np.full(60, np.nan),
+        sp.csr_array(np.full((1, 60), np.inf)),
+        sp.csr_array(np.ones((1, 61))),
+    ],
+    ids=["narrow", "wide", "nan", "inf", "wide-sparse"],
+)
+def test_bad_rows_are_refused(model, row):
+    with pytest.raises(BadInputError, match=r"row 0 \(0-based\) of X gives|but the model has 60 features"):
+        model.decision_function(row)
+
+
+def test_indices_outside_the_model_are_refused(model):
+    row = sp.csr_array(np.ones((1, 60)))
+    row.indices[-1] = 60
+    with pytest.raises(BadInputError):
+        model.decision_function(row)

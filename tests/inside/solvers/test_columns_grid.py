@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from reference.exact import LOSSES
-from reference.exact_bounds import problem
 from reference.grids import grid, kept
+from reference.scaled import problem
 
 import streamcut
 from streamcut.io.row_view import Folds

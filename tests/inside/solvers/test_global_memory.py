@@ -1,8 +1,5 @@
 """One group larger than memory: whatever room there is to sort, the same bits as with all of it."""
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -55,39 +52,3 @@ def test_training_in_little_room_gives_the_same_bits(options, small_blocks, litt
     expected = bits(train(streamcut.rows(X, y), **options))
     little_room(60)
     assert bits(train(streamcut.rows(X, y), **options)) == expected
-
-
-IN_LEAST_MEMORY = """
-import json, re, sys
-from streamcut.errors import MemoryBudgetError
-from streamcut.oracles import one_group
-from streamcut.training import train
-
-one_group._LEAST_ROOM = 1 << 20
-options = json.loads(sys.argv[2])
-try:
-    train(sys.argv[1], memory="1MB", **options)
-except MemoryBudgetError as error:
-    refusal = str(error)
-model = train(sys.argv[1], memory=re.search(r"at least (\\d+MB)", refusal)[1], **options)
-print(json.dumps({**model.resources, "refusal": refusal, "lower_bound": model.certificate.lower_bound}))
-"""
-
-
-def test_a_long_group_trains_in_its_least_memory(tmp_path):
-    """Half a million rows take 4.5 MB to sort, of which the least has 1."""
-    n, folder = 500_000, tmp_path / "rows.zarr"
-    rng = np.random.default_rng(0)
-    X = np.ones((n, 1), np.float32) * rng.standard_normal((n, 1), dtype=np.float32)
-    y = (X[:, 0] + rng.standard_normal(n, dtype=np.float32) > 1).astype(float)
-    with streamcut.create(folder, 1, shard_nnz=1 << 18) as out:
-        out.append(X, y)
-    options = {"task": "roc-area", "max_cuts": 20, "max_passes": 3}
-    whole = train(str(folder), **options)  # its kernels are compiled by now
-    line = [sys.executable, "-P", "-c", IN_LEAST_MEMORY, str(folder), json.dumps(options)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert "sorting: 1.05 MB" in result["refusal"]
-    assert result["peak"] <= result["planned"] <= result["budget"]
-    assert whole.certificate.lower_bound == result["lower_bound"]

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import columns, elastic_net, svm
+from reference import columns, svm
 from scipy.optimize import minimize_scalar
 
 from streamcut.bundle import two_cuts
 from streamcut.bundle.bundle import Bundle
+from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import ElasticNet
+from streamcut.bundle.priced_master import solve_priced
 from streamcut.bundle.verified_master import solve_master, solve_penalised
 from streamcut.foundation.rounding import CutError
 
@@ -80,10 +82,21 @@ def test_master_problem_of_nearly_equal_cuts(seed, n, d, scale):
     np.testing.assert_allclose(beta.sum(), total, rtol=1e-12)
 
 
-# --- parts of λmax -------------------------------------------------------------------------------------------------------------
-
-
-# --- its parts ------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(8))
+def test_the_gap_of_a_priced_intercept_is_that_of_the_mixture_and_the_intercept_it_returns(seed):
+    rng = np.random.default_rng(seed)
+    T, d, total = int(rng.integers(2, 12)), int(rng.integers(1, 8)), float(10.0 ** rng.uniform(-1, 2))
+    rows, b, pulls = np.vstack([np.zeros(d), rng.standard_normal((T, d))]), *rng.standard_normal((2, T + 1))
+    b[0] = pulls[0] = 0.0  # the zero cut
+    middle, half, beta = float(rng.normal()), float(rng.choice([0.3, 30.0])), np.zeros(T + 1)
+    gap, intercept = solve_priced(rows @ rows.T, b, pulls, total, beta, Interval(middle - half, middle + half))
+    w = -beta @ rows
+    primal = 0.5 * w @ w + total * np.max(rows @ w + pulls * intercept + b)
+    dual = (b + pulls * middle) @ beta - 0.5 * w @ w - half * abs(pulls @ beta)
+    assert abs(intercept - middle) <= half * (1 + 1e-12)
+    assert beta.min() >= 0.0
+    assert gap == pytest.approx(primal - dual, abs=1e-9 * (1.0 + abs(primal)))
+    assert gap <= 1e-6 * (1.0 + abs(primal))
 
 
 def test_the_bound_is_below_the_exact_one():
@@ -118,7 +131,7 @@ def test_the_master_problem_is_solved(seed):
     beta[0] = total
 
     def value(beta):
-        w = elastic_net.shrunk(-beta @ rows, l1)
+        w = columns.shrunk(-beta @ rows, l1)
         return 0.5 * w @ w - b @ beta, -rows @ w - b
 
     gap = solve_penalised(rows, rows @ rows.T, b, total, beta, 1e-10, l1)

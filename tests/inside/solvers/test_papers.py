@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.sbp import problem
 from reference import sbp as reference
 from reference import smo as exact
 from reference.kernels import matrix
@@ -15,6 +14,14 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
 from streamcut.papers.rounds import Responses
 from streamcut.papers.sbp import StochasticBatchPerceptron, WaterLevel
+
+
+def problem(seed=1, n=120, d=6, noise=0.5):
+    generator = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.7, rng=generator, format="csr", data_sampler=generator.normal)
+    signs = np.where(X.toarray()[:, 0] * 2 + noise * generator.normal(size=n) > 0, 1.0, -1.0)
+    return X, signs
+
 
 RBF = Kernel("rbf", gamma=0.3)
 

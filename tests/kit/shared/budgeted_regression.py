@@ -1,4 +1,4 @@
-"""What tests/solvers/test_budgeted_regression.py and tests/inside/solvers/test_budget.py share."""
+"""Numbers on a budget: rows for public tests and those of the insides."""
 
 from __future__ import annotations
 

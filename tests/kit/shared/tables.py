@@ -11,9 +11,6 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-import scipy.sparse as sp
-
-import streamcut
 
 N = 700
 
@@ -59,19 +56,6 @@ def write(frame: pa.Table, path: Path) -> Path:
             lines = [json.dumps({k: v for k, v in row.items() if v is not None}, default=str) for row in frame.to_pylist()]
             path.write_text("\n".join(lines) + "\n")
     return path
-
-
-def matrix(path: Path) -> tuple[sp.csr_array, np.ndarray]:
-    """(X, y) of a store."""
-    data = streamcut.open(path)
-    parts, labels = [], []
-    for shard in range(len(data.manifest.shards)):
-        chunk = data.read(shard)
-        values = np.ones(chunk.nnz) if chunk.data is None else chunk.data.astype(np.float64)
-        shape = (chunk.n_rows, data.manifest.statistics.n_features)
-        parts.append(sp.csr_array((values, chunk.indices.copy(), chunk.indptr - chunk.indptr[0]), shape=shape))
-        labels.append(chunk.y.copy())
-    return sp.vstack(parts, format="csr"), np.concatenate(labels)
 
 
 OPTIONS = {"labels": "click", "cross": ["site*app", "site*app*flag"], "drop": "when", "categorical": "app"}

@@ -1,0 +1,170 @@
+"""Data sets as training sees them: features divided by their sizes, and without those that no row has. Nothing is rewritten.
+
+Divisors are those of scikit-learn's MaxAbsScaler and StandardScaler(with_mean=False): nothing is centred, zeros stay zeros. They
+count rows by weight, and are the same wherever they are computed (streamcut.io.features).
+
+Hashing leaves most of 2²² features unused, as does a wide dictionary on part of the data. Weights of features that do not occur
+are 0 for any loss, and so are their sums: weights, cuts and sums have elements for occurring features only; models get all
+features back at the end. The order of features is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.config import SCALES
+from streamcut.errors import UsageError
+from streamcut.foundation.chunk import Chunk
+from streamcut.io.dataset import Dataset, View
+from streamcut.io.features import Spread, feature_statistics, spread_of
+from streamcut.io.manifest import Manifest, ShardInfo
+from streamcut.io.memory import MemoryDataset
+from streamcut.io.row_view import RowView
+from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.io.stores.spec import FEATURES
+from streamcut.problem import Problem
+
+LEAST, MOST = 1 << 16, 1 << 26  # features: with fewer there is nothing to save; with more the index map alone takes too much
+log = logging.getLogger(__name__)
+_EPSILON = 2.0**-52
+_LONGER = 1.0 + 1e-9  # squares of rows are summed in float64
+
+
+class ScaledDataset(View):
+    """The rows of `data` with values divided by `divisors`, float64 (n_features,), as `scale` defines them; or `by` others."""
+
+    def __init__(self, data: Dataset, scale: str, by: np.ndarray | None = None) -> None:
+        super().__init__(data)
+        manifest, statistics = data.manifest, data.manifest.statistics
+        whole = by is not None or statistics.weight_sum is not None  # the largest values of all rows, those of weight 0, too
+        if by is None:
+            by = divisors(found := spread_of(data), scale, statistics.n_rows, statistics.n_features)
+        everything: Any = feature_statistics(data) if whole else found
+        self.scale, self.divisors = scale, by
+        largest = float((everything.largest / by[everything.index]).max(initial=0.0))
+        longest = manifest.statistics.max_squared_norm / float(by.min(initial=1.0)) ** 2
+        digest = hashlib.sha256(f"{manifest.fingerprint} {scale} ".encode() + by.tobytes())
+        self.manifest = Manifest(
+            statistics=replace(
+                manifest.statistics,
+                max_abs_value=largest,
+                max_squared_norm=_LONGER * min(longest, manifest.statistics.max_row_nnz * largest * largest),
+            ),
+            shards=tuple(scaled_shard(shard) for shard in manifest.shards),
+            fingerprint=digest.hexdigest(),
+            backend="scaled",
+        )
+
+    def read(self, shard: int, buffers: Any = None) -> Chunk:
+        rows = self.inner.read(shard, buffers)
+        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
+        indices = rows.indices[first:last]
+        by = self.divisors[indices]
+        np.divide(1.0 if rows.data is None else rows.data[first:last], by, out=by)
+        return replace(rows, indptr=rows.indptr - first if first else rows.indptr, indices=indices, data=by)
+
+    def memory(self, workers: int) -> tuple[tuple[str, int], ...]:
+        """Memory that scaling takes in addition to the row buffers: (what, bytes)."""
+        behind = 0 if self.inner.manifest.backend == "memory" else buffer_bytes(self.inner.manifest)
+        values = 8 * max((shard.nnz for shard in self.manifest.shards), default=0)  # allocated while the previous one exists
+        what = f"divisors of features, values that {workers} workers scale"
+        return ((what, self.divisors.nbytes + workers * (behind + 2 * values)),)
+
+
+def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarray:
+    """The divisor of each feature, float64 (n_features,): 1 where it would be 0.
+
+    "max-abs": the largest absolute value. "std": the standard deviation, zeros included. A feature keeps its values where it is
+    constant up to the rounding of sums over `rows` rows, by scikit-learn's rule; this is logged where it does vary.
+    """
+    out = np.ones(n_features)
+    if scale == "max-abs":
+        there = found.largest > 0.0
+        out[found.index[there]] = found.largest[there]
+        return out
+    noise = rows * _EPSILON * found.variance + (rows * _EPSILON * found.mean) ** 2
+    varies = found.variance > noise
+    out[found.index[varies]] = np.sqrt(found.variance[varies])
+    left = found.index[~varies & (found.variance > 0.0)]
+    if len(left) > 0:
+        some = ", ".join(map(str, left[:5].tolist())) + ", …" * (len(left) > 5)
+        log.warning("scale: %d features vary by no more than rounding and keep their values: %s (0-based)", len(left), some)
+    return out
+
+
+def as_trained(problem: Problem, data: Dataset, n_features: int) -> tuple[Dataset, np.ndarray | None]:
+    """`data` scaled as `problem` says, and the divisors of its first features, float64 (n_features,); None: nothing is divided.
+
+    Raises UsageError for the scaler of another program.
+    """
+    if problem.scale not in SCALES:
+        raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
+    if problem.scale == "none":
+        return data, None
+    found = ScaledDataset(data, problem.scale)
+    return found, np.append(found.divisors, np.ones(n_features))[:n_features]
+
+
+def scaled(data: Dataset, scale: str) -> Dataset:
+    """`data` as the option `scale` requires."""
+    return ScaledDataset(data, scale) if scale != SCALES[0] else data
+
+
+def scaled_shard(shard: ShardInfo) -> ShardInfo:
+    """The record of a shard whose values are float64."""
+    arrays = dict(shard.arrays)
+    arrays["data"] = replace(arrays["data"], dtype="float64", size=shard.nnz)
+    return replace(shard, ones=False, arrays=arrays)
+
+
+class OccurringDataset(View):
+    """The rows of `data` with its features `index` (int32, increasing) alone, counted from 0; all others are 0 in every row."""
+
+    def __init__(self, data: Dataset, index: np.ndarray) -> None:
+        super().__init__(data)
+        self.index = index
+        n_features = data.manifest.statistics.n_features
+        self._place = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any place will do
+        self._place[index] = np.arange(len(index), dtype=np.int32)
+        np.maximum.accumulate(self._place, out=self._place)  # indices of a row stay in order
+        statistics = replace(data.manifest.statistics, n_features=len(index))
+        self.manifest = replace(data.manifest, statistics=statistics, extras={})  # the same problem: the fingerprint stays
+
+    def read(self, shard: int, buffers: Any = None) -> Chunk:
+        rows = self.inner.read(shard, buffers)
+        first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
+        data = None if rows.data is None else rows.data[first:last]
+        indptr = rows.indptr - first if first else rows.indptr
+        return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
+
+    def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
+        """Memory it will take, the final model included, in addition to row buffers and what it already has: (what, bytes)."""
+        indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # allocated while the previous one exists
+        model = (2 * 8 + 1) * columns * len(self._place)  # weights and witness, and the mask of nonzeros
+        what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
+        return ((what, workers * 2 * indices + model),)
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Spread float64 values (occurring features, further elements, …) over all features; others get 0."""
+        known = len(self.index)
+        out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
+        out[self.index] = values[:known]
+        out[len(self._place) :] = values[known:]
+        return out
+
+
+def occurring(data: Dataset) -> Dataset:
+    """`data` without features that do not occur, where it is known which do and they are at most half."""
+    known = data
+    while isinstance(known, ScaledDataset | RowView):  # neither adds nor removes a feature
+        known = known.inner
+    n_features = known.manifest.statistics.n_features
+    if not LEAST <= n_features <= MOST or not (FEATURES in known.manifest.extras or isinstance(known, MemoryDataset)):
+        return data
+    index = feature_statistics(known).index
+    return OccurringDataset(data, index.astype(np.int32)) if 0 < 2 * len(index) <= n_features else data

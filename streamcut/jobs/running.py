@@ -1,0 +1,125 @@
+"""What training does around a job: check the row weights first, take less memory if it must, and give the model all features."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamcut.config import TrainOptions
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
+from streamcut.execution.plan import MemoryPlan
+from streamcut.execution.views import OccurringDataset
+from streamcut.io.manifest import Statistics
+from streamcut.jobs.job import Job
+from streamcut.models.linear import LinearModel
+
+_LARGEST = 1e150  # its square is a number
+
+
+def check_weights(statistics: Statistics, options: TrainOptions) -> None:
+    """Raise BadInputError when all rows, or all of one class, have weight 0, and when weighted sums would overflow; UsageError
+    where `bias` makes them overflow."""
+    _check_size(statistics, options)
+    if statistics.weight_sum is None:
+        return
+    if statistics.weight_sum == 0.0:
+        raise BadInputError("all rows have weight 0: there is nothing to learn from; check the weights")
+    classes = dict(statistics.label_weights or {}) if options.chosen_task in ("binary", "multiclass") else {}
+    positive = options.positive_label
+    if positive is not None and positive in classes:  # all other labels are one class
+        classes = {positive: classes.pop(positive), math.nan: math.fsum(classes.values())}
+    for label, weight in classes.items():
+        if weight == 0.0:
+            which = f"label {label:g}" if label == label else f"a label other than {positive:g}"
+            raise BadInputError(f"all rows with {which} have weight 0: there is nothing to learn from; check the weights")
+
+
+def _check_size(statistics: Statistics, options: TrainOptions) -> None:
+    weight = float(statistics.n_rows) if statistics.weight_sum is None else statistics.weight_sum
+    factor = max(1.0, options.C or 1.0) * max(1.0, options.positive_weight)
+    if options.bias > max(1.0, statistics.max_abs_value) and factor * weight * options.bias > _LARGEST:
+        raise UsageError(f"bias: {options.bias:g} for {statistics.n_rows:,} rows makes sums that overflow; choose a smaller one")
+    if factor * weight * max(1.0, statistics.max_abs_value) > _LARGEST:
+        raise BadInputError(
+            f"row weights that add up to {weight:g} and values up to {statistics.max_abs_value:g}, with C {options.C:g}, make "
+            "sums that overflow; scale the weights or the values down"
+        )
+
+
+run_log = logging.getLogger("streamcut.run")
+_FEWEST_CUTS = 20  # of a bundle of default size; bundle-dca's default is smaller
+_SIZES = ("max_cuts", "budget", "samples")  # options that increase memory
+_SIZES_GIVEN = ("nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the minimum
+Planned = Callable[[Job], MemoryPlan]
+
+
+def smallest_change(job: Job, planned: Planned, *, threads: bool) -> tuple[Job, MemoryPlan]:
+    """The first of `job` and its smaller variants whose plan fits, and that plan.
+
+    `threads`: fewer threads are allowed.
+
+    Raises MemoryBudgetError with the minimum.
+    """
+    for smaller in _choices(job, threads=threads):
+        try:
+            plan = planned(smaller)
+        except MemoryBudgetError as error:
+            refused = error
+            continue
+        if (cuts := getattr(smaller, "max_cuts", 0)) < getattr(job, "max_cuts", 0):
+            run_log.info("memory: a bundle of %d cuts instead of %d", cuts, job.max_cuts)  # type: ignore[attr-defined]
+        if smaller.workers < job.workers:
+            run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
+        if (group := getattr(smaller, "group", None)) is not None:
+            run_log.info("memory: %d columns at a time, the others wait until one leaves", group)
+        return smaller, plan
+    raise refused
+
+
+def _choices(job: Any, *, threads: bool) -> Iterator[Any]:
+    """The job, then with ever fewer columns at a time (which costs reading, not arithmetic) or with smaller bundles, each with
+    fewer threads first, so that the number of processors decides nothing else."""
+    for smaller in job.in_groups() if hasattr(job, "in_groups") else _with_shorter_bundles(job):
+        for workers in range(job.workers, 0, -1) if threads else [job.workers]:
+            yield smaller if workers == job.workers else replace(smaller, workers=workers)
+
+
+def _with_shorter_bundles(job: Any) -> Iterator[Any]:
+    """The job, then, unless max_cuts is given, with repeatedly half as many cuts: few trainings need all of them, and those
+    take more passes."""
+    yield job
+    fewest = getattr(job, "fewest_cuts", _FEWEST_CUTS)
+    while job.options.max_cuts is None and getattr(job, "max_cuts", 0) > fewest:
+        job = replace(job, max_cuts=max(job.max_cuts // 2, fewest))
+        yield job
+
+
+def lowerable(options: TrainOptions, job: Any, workers: int) -> tuple[str, ...]:
+    """The options that can be lowered so that `job` takes less memory; columns, say, have no bundle."""
+    names = [name for name in _SIZES if options.has(name) and (name != "max_cuts" or hasattr(job, name))]
+    names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
+    return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])
+
+
+def with_all_features(model: Any, data: OccurringDataset) -> Any:
+    """`model`, linear or with a kernel, trained on `data`: weights, slopes of proofs and vectors are 0 for features that
+    `data` leaves out."""
+    if not isinstance(model, LinearModel):
+        import scipy.sparse as sp  # the import takes 0.1 s, which linear models can avoid
+
+        kernel, support, index = model.kernel, model.support, data.index
+        if kernel.centre is not None:
+            kernel = replace(kernel, centre=replace(kernel.centre, index=index[kernel.centre.index].astype(np.int64)))
+        shape = support.shape[0], data.inner.manifest.statistics.n_features
+        support = sp.csr_array((support.data, index[support.indices], support.indptr), shape=shape)
+        return replace(model, kernel=kernel, support=support)
+    columns = model.weights.size // len(data.index)
+    model = replace(model, weights=data.spread(model.weights))
+    columns = columns if len(model.witnesses) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
+    spread = (replace(each, a=data.spread(each.a.reshape(-1, columns)).reshape(-1)) for each in model.witnesses)
+    return replace(model, witnesses=tuple(spread))
