@@ -18,7 +18,8 @@ from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.execution.plan import MemoryPlan
 from streamcut.fitting import Fitted
 from streamcut.grids.search import Tried
-from streamcut.io.conversion.convert import ConvertReport, Progress
+from streamcut.io.conversion.convert import ConvertReport
+from streamcut.io.conversion.convert import Progress
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.remote import set_timeout as set_timeout
@@ -184,7 +185,7 @@ def train(
     strategy: str = "crammer-singer",
     normalisation: str = "pairs",
     warm_start: Any = None,
-    validation: str | None = None,
+    validation: Any = None,
     solver: str = "auto",
     cut: Literal["predicted", "exact"] = "predicted",
     max_cuts: int | None = None,
@@ -305,7 +306,7 @@ def cross_validate(
     strategy: str = "crammer-singer",
     normalisation: str = "pairs",
     warm_start: Any = None,
-    validation: str | None = None,
+    validation: Any = None,
     solver: str = "auto",
     cut: Literal["predicted", "exact"] = "predicted",
     max_cuts: int | None = None,

@@ -20,7 +20,8 @@ LINEAR = solvers("linear")
 EXACT_KERNEL = solvers("exact-kernel")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its scheduler file
-IN_MEMORY = "a model in memory"  # recorded as the warm start
+IN_MEMORY = "a model in memory"  # recorded as the warm start; of validation data:
+ROWS_IN_MEMORY = "rows in memory"
 _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # values that mean "off" for a solver without the option
 _checkpoint = partial(option, group="Checkpoints")
 
@@ -343,12 +344,12 @@ class TrainOptions(TrainDeclarations):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
 
     def as_dict(self) -> dict[str, Any]:
-        """The options in JSON types; a warm-start model in memory is recorded as just that."""
-        start = self.warm_start
-        if start is not None:
-            start = os.fspath(start) if isinstance(start, str | os.PathLike) else IN_MEMORY
+        """The options in JSON types; a warm-start model or validation rows in memory are recorded as just that."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**values, "warm_start": start, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
+        for name, otherwise in (("warm_start", IN_MEMORY), ("validation", ROWS_IN_MEMORY)):
+            if values[name] is not None:
+                values[name] = os.fspath(values[name]) if isinstance(values[name], str | os.PathLike) else otherwise
+        return {**values, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
 
 
 OPTIONS = options_of(TrainOptions)

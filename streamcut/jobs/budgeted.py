@@ -119,7 +119,7 @@ class BudgetedJob:
         if method.has_alpha:
             runner.row_state.add("duals", np.float64, (len(self.targets),))
         epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
-        held_out = validation_rows(options, feed.data.manifest.statistics)
+        held_out = validation_rows(options, feed.data.manifest.statistics, self.problem)
 
         def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
             assert held_out is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -91,14 +91,20 @@ def check_norms(statistics: Statistics) -> None:
         raise BadInputError("the squared norm of a row is not finite; scale the features")
 
 
-def validation_rows(options: TrainOptions, statistics: Statistics) -> Dataset | None:
-    """The held-out rows of the options, if any. Raises BadInputError for features that the training data lacks."""
+def validation_rows(options: TrainOptions, statistics: Statistics, problem: Problem) -> Dataset | None:
+    """The held-out rows of the options, if any. Raises BadInputError for features that the training data lacks, and for labels
+    that are none of the problem's."""
     if options.validation is None:
         return None
-    data = open_dataset(options.validation)
-    found = data.manifest.statistics.n_features
+    given, name = options.validation, options.as_dict()["validation"]
+    data = cast(Dataset, given) if hasattr(given, "manifest") else open_dataset(given)
+    found, labels = data.manifest.statistics.n_features, data.manifest.statistics.labels
     if found > statistics.n_features:
-        raise BadInputError(f"validation: {options.validation} has {found:,} features, the data only {statistics.n_features:,}")
+        raise BadInputError(f"validation: {name} has {found:,} features, the data only {statistics.n_features:,}")
+    unknown = sorted(set(labels or ()) - set(problem.labels or labels or ()))
+    if unknown and not problem.rest:
+        some = ", ".join(f"{label:g}" for label in unknown[:10])
+        raise BadInputError(f"validation: {name} has labels that the data does not have: {some}")
     return data
 
 

@@ -45,7 +45,8 @@ class RoundsJob(ExactKernelJob):
             others = " or ".join(name for name, other in family.items() if "stochastic" not in other.kinds)
             raise UsageError(f"{solver} does not support row or class weights; use solver {others}")
         check_norms(statistics)
-        return replace(super().planned(options, manifest), held_out=validation_rows(options, statistics))
+        job = super().planned(options, manifest)
+        return replace(job, held_out=validation_rows(options, statistics, job.problem))
 
     def needs(self, manifest: Manifest) -> Needs:
         needs = super().needs(manifest)
