@@ -81,8 +81,8 @@ class RoundsJob(ExactKernelJob):
             return 1.0 - share
 
         with ThreadPoolExecutor(self.workers) as pool:
-            moved, apart = kernel.moved(rows), replace(kernel, centre=None)
-            responses = rounds.Responses(moved, apart, signs, manifest.statistics.n_features, self.workers, pool.map)
+            moved, apart, run = kernel.moved(rows), replace(kernel, centre=None), pool.map if self.workers > 1 else map
+            responses = rounds.Responses(moved, apart, signs, manifest.statistics.n_features, self.workers, run)
             solver = self._solver(algorithm, responses)
             fit = rounds.run(solver, progress, self._epochs, None if self.held_out is None else error)
         history = rounds.as_records(fit.history)
