@@ -82,7 +82,7 @@ _TEXT_AT_ONCE = 1 << 20  # bytes
 _COORDINATE_BYTES = 64  # (row, column, value) twice while reading, their order, and the resulting CSR
 
 
-def _loaded(path: str, file: Any, **how: Any) -> np.ndarray:
+def _loaded(path: str, file: Any, **how: Any) -> Any:
     """np.load of an array. Raises BadInputError for one of Python objects."""
     try:
         return np.load(file, allow_pickle=False, **how)

@@ -21,7 +21,7 @@ import numpy as np
 
 from streamcut.compiled import feature_maps
 from streamcut.errors import BadInputError, UsageError
-from streamcut.foundation.chunk import Chunk, concatenate
+from streamcut.foundation.chunk import Chunk, take
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 
@@ -123,12 +123,11 @@ class NystroemMap(FeatureMap):
         object.__setattr__(self, "_vectors", Vectors(self.kernel.centred_on(self.landmarks), self.landmarks, self.dimension))
 
     @classmethod
-    def of(cls, kernel: Kernel, rows: list[Chunk], dimension: int, identity: dict[str, Any] | None = None) -> Self:
-        """The map of these rows, each a chunk. Raises BadInputError if the kernel is 0 on all of them."""
-        everything = concatenate(rows)
-        n = len(rows)
+    def of(cls, kernel: Kernel, rows: Chunk, dimension: int, identity: dict[str, Any] | None = None) -> Self:
+        """The map of these rows. Raises BadInputError if the kernel is 0 on all of them."""
+        n = rows.n_rows
         K = np.empty((n, n))
-        for i, j, values in Vectors(kernel.centred_on(everything), everything, dimension).values(everything):
+        for i, j, values in Vectors(kernel.centred_on(rows), rows, dimension).values(rows):
             K[i : i + len(values), j : j + values.shape[1]] = values
         L, pivots = np.zeros((n, n)), np.empty(n, np.int64)
         rank = feature_maps.pivoted_cholesky(K, _DEPENDENT * K.diagonal().max(), L, pivots)
@@ -136,7 +135,7 @@ class NystroemMap(FeatureMap):
             raise BadInputError("nystroem: the kernel is 0 between all sampled rows; use another seed or kernel")
         projection = np.zeros((rank, rank))
         feature_maps.inverse_transposed(np.ascontiguousarray(L[:rank, :rank]), projection)
-        return cls(kernel, concatenate([rows[i] for i in pivots[:rank].tolist()]), dimension, projection, identity or {})
+        return cls(kernel, take(rows, pivots[:rank]), dimension, projection, identity or {})
 
     @property
     def n_features(self) -> int:

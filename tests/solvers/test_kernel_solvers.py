@@ -93,6 +93,26 @@ def test_shifting_all_rows_changes_no_answer(solver, tmp_path):
     np.testing.assert_allclose(scores[1], scores[0], atol=close * np.abs(scores[0]).max())
 
 
+@pytest.mark.parametrize(
+    "options", [{"solver": "bsca", "budget": 20}, {"solver": "sbp", "nu": 0.1}], ids=lambda given: given["solver"]
+)
+def test_held_out_rows_may_be_in_memory_and_have_the_labels_of_the_data(options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 4))
+    y = np.where(X[:, 0] * 2 + 0.5 * rng.standard_normal(150) > 0, 1.0, -1.0)
+    options = {**options, "kernel": "rbf", "gamma": 0.3, "epochs": 2.0}
+    model = train((X[:100], y[:100]), validation=(X[100:], y[100:]), **options)
+    right = streamcut.evaluate(model, (X[100:], y[100:])).accuracy
+    last = model.history[-1]
+    assert options["solver"] != "bsca" or last["validation"] == pytest.approx(right)
+    assert options["solver"] != "sbp" or min(line["error"] for line in model.history) == pytest.approx(1.0 - right)
+    assert model.parameters["validation"] == "rows in memory"
+    seen: list = []
+    with pytest.raises(BadInputError, match="validation: rows in memory has labels that the data does not have: 3, 5"):
+        train((X, y), validation=(X[:2], np.array([3.0, 5.0])), on_iteration=seen.append, **options)
+    assert not seen
+
+
 OFFSETS = [0.0, 1e7]
 POLY = {"kernel": "poly", "gamma": 0.05, "degree": 2, "coef0": 1.0}
 SAMPLED = {"samples": 30, "tol": 1e-2}
