@@ -1,4 +1,4 @@
-"""Kernel columns of rows in memory, and rows that are read into it: SMO accesses them in any order."""
+"""Kernel columns over rows in memory: caches of them, scores, and how rows come into memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.compiled import kernel_columns
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_buffer import RowBuffer
-from streamcut.foundation.chunk import Chunk, copied
+from streamcut.foundation.chunk import Chunk, concatenate, take
 from streamcut.io.dataset import entry_bytes, first_rows
 from streamcut.io.manifest import Manifest
 from streamcut.kernels.kernel import Kernel
@@ -70,6 +70,50 @@ class SharedColumns:
         return found
 
 
+class KernelCache:
+    """Columns of the kernel over the active rows, float32; the least recently used one is evicted.
+
+    Memory is taken column by column, `used` so far: if all columns fit, only requested columns take memory.
+    """
+
+    def __init__(self, n_rows: int, size: int) -> None:
+        self.slot_of = np.full(n_rows, -1, np.int32)
+        self.stamps = np.zeros(n_rows, np.int64)
+        self._size = max(size // 4, 2 * n_rows)
+        self.numbers = np.empty(min(self._size, n_rows * n_rows), np.float32)
+        self._owner = np.full(n_rows, -1, np.int64)
+        self.used = 0
+        self.resize(n_rows)
+
+    def resize(self, width: int) -> None:
+        """Set the column length to `width`; cached columns stay only if they have it."""
+        self.width = width
+        self._slots = min(len(self.numbers) // max(width, 1), len(self._owner))
+
+    def clear(self, width: int) -> None:
+        """Drop all columns."""
+        self.slot_of[:], self.stamps[:], self._owner[:], self.used = -1, 0, -1, 0
+        self.resize(width)
+
+    def put(self, row: int, column: np.ndarray, now: int) -> None:
+        """Keep the column of `row`."""
+        if self.used < self._slots:
+            slot, self.used = self.used, self.used + 1
+        else:
+            slot = int(np.argmin(self.stamps[: self._slots]))
+        if self._owner[slot] >= 0:
+            self.slot_of[self._owner[slot]] = -1
+        self._owner[slot], self.slot_of[row], self.stamps[slot] = row, slot, now
+        self.numbers[slot * self.width : (slot + 1) * self.width] = column
+
+    def narrow(self, kept: np.ndarray) -> None:
+        """Keep only the positions `kept` of all columns."""
+        for slot in range(self.used):  # unwritten columns have no memory yet
+            column = self.numbers[slot * self.width : (slot + 1) * self.width][kept]
+            self.numbers[slot * len(kept) : (slot + 1) * len(kept)] = column
+        self.resize(len(kept))
+
+
 def squared_norms(chunk: Chunk) -> np.ndarray:
     """‖x_i‖² of the rows of a chunk."""
     out = np.empty(chunk.n_rows)
@@ -85,23 +129,15 @@ def mean_row(chunk: Chunk, dimension: int) -> Chunk:
     return Chunk(np.array([0, len(index)]), index.astype(chunk.indices.dtype), mean[index], np.zeros(1))
 
 
-def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
-    """The rows `rows` of a chunk, in that order, as a copy; features and labels only."""
-    starts, lengths = chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows]
-    indptr = np.append(0, np.cumsum(lengths))
-    places = np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1])
-    return Chunk(indptr, chunk.indices[places], None if chunk.data is None else chunk.data[places], chunk.y[rows])
-
-
-def fetch(feed: Feed, numbers: np.ndarray, buffers: object | None, traffic: Traffic) -> list[Chunk]:
-    """The rows `numbers` (increasing), each as a chunk of its own in memory. Only shards that hold one of them are read."""
-    shards = np.searchsorted(first_rows(feed.data.manifest), numbers, side="right")
+def fetch(feed: Feed, numbers: np.ndarray, traffic: Traffic) -> Chunk:
+    """The rows `numbers` (increasing) in memory, as `take` copies them. Only shards that hold one of them are read."""
+    shards, buffers = np.searchsorted(first_rows(feed.data.manifest), numbers, side="right"), feed.buffers()
     found: list[Chunk] = []
     for inside in np.split(numbers, np.flatnonzero(np.diff(shards)) + 1):
         for block in feed.blocks(int(inside[0]), int(inside[-1]) + 1, buffers, traffic):
-            here = inside[(inside >= block.first_row) & (inside < block.first_row + block.n_rows)] - block.first_row
-            found += [copied(block.rows(i, i + 1)) for i in here.tolist()]
-    return found
+            first, stop = np.searchsorted(inside, (block.first_row, block.first_row + block.n_rows))
+            found.append(take(block, inside[first:stop] - block.first_row))
+    return concatenate(found)
 
 
 def whole_bytes(manifest: Manifest) -> int:
@@ -110,13 +146,13 @@ def whole_bytes(manifest: Manifest) -> int:
     return entry_bytes(manifest) * statistics.nnz + 24 * (statistics.n_rows + 1)
 
 
-def read_whole(feed: Feed) -> tuple[Chunk, Traffic]:
-    """Every row of the data, and the traffic. Data that is already one chunk in memory is not copied."""
-    manifest, traffic = feed.data.manifest, Traffic()
+def read_whole(feed: Feed) -> Chunk:
+    """Every row of the data. Data that is already one chunk in memory is not copied."""
+    manifest = feed.data.manifest
     statistics = manifest.statistics
     if feed.data.path is None and len(manifest.shards) == 1:
-        return feed.data.read(0), traffic
+        return feed.data.read(0)
     rows = RowBuffer(manifest, statistics.n_rows, statistics.nnz)
-    for block in feed.blocks(0, statistics.n_rows, feed.buffers(), traffic):
+    for block in feed.blocks(0, statistics.n_rows, feed.buffers(), Traffic()):
         rows.add(replace(block, qid=None))
-    return rows.chunk(), traffic
+    return rows.chunk()
