@@ -31,7 +31,7 @@ from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.kernel import KernelModel, joined
 from streamcut.prediction import predict
-from streamcut.progress.display import shown_by
+from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
 from streamcut.training import Session, checked, opened, train
 
@@ -45,7 +45,7 @@ _TEXTS = {
     "categories, texts, times, missing values), or a dict of further options of `streamcut.convert`; None: all are numbers.",
     "verbose": "Show progress: lines, and a bar on a terminal.",
 }
-_THEIRS = {"squared-error": "squared", "pinball": "quantile"}  # losses as scikit-learn names them
+_THEIRS = {"squared-error": "squared", "pinball": "quantile", "log-loss": "logistic"}  # losses as scikit-learn names them
 _OF_KERNEL = {"linear": ("gamma", "degree", "coef0", "nystroem", "fourier"), "rbf": ("degree", "coef0")}  # what it does not use
 _OF_LOSSES = {name for loss in ROW_LOSSES.values() for name in loss.options}
 _RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
@@ -189,7 +189,10 @@ class Estimator(BaseEstimator):
         options = {name: value for name, value in options.items() if name not in unused}
         if "gamma" in options:
             n_features = data.manifest.statistics.n_features
-            options["gamma"] = {"scale": "auto", "auto": 1.0 / n_features}.get(options["gamma"], options["gamma"])
+            if isinstance(gamma := options["gamma"], str):
+                if gamma not in ("scale", "auto"):
+                    raise UsageError(f"gamma: {gamma!r} is neither a number above 0 nor 'scale' or 'auto'")
+                options["gamma"] = "auto" if gamma == "scale" else 1.0 / n_features
         seed = options.pop("seed", 0)
         return {**options, "seed": seed} if checked(options)[0].has("seed") else options
 

@@ -110,6 +110,8 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
                 factors = sums.sum() / (len(sums) * sums.astype(float))
         else:
             factors = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
+        if len(wrong := self.classes_[~(factors >= 0.0)]):  # NaN, too
+            raise UsageError(f"class_weight: that of class {wrong.tolist()[0]!r} is not a number above 0")
         if len(absent := self.classes_[~(sums * factors > 0.0)]):
             raise BadInputError(
                 f"all rows of class {absent.tolist()[0]!r} have weight 0: there is nothing to learn of it; change its "

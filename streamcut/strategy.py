@@ -25,9 +25,10 @@ _PRODUCTS, _MORE = 8.0, 16.0
 # computer) two to twelve times as long.
 _FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
 # Smooth losses: the most features where rows are not scaled (spambase 9 to 15 passes, dual ascent 38 to more than 60; 800 rows of
-# 150 features between 0.01 and 1000 in size, 0.1 s and never) or dense (usps:3, 256 features, C = 1 and 100: 8 to 13 passes, dual
-# ascent 10 to more than 60). A class is rare with fewer rows than features, and than this part of all.
-_WIDE, _RARE = 1000, 0.02
+# 150 features between 0.01 and 1000 in size, 0.1 s and never) or full (usps:3, 256 features, C = 1 and 100: 8 to 13 passes, dual
+# ascent 10 to more than 60; dna:2, a quarter full, six cases 71 and 50). A class is rare with fewer rows than features, and than
+# this part of all.
+_WIDE, _FULL, _RARE = 1000, 0.5, 0.02
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many
 _ROOM = 4  # matrices take at most this fraction (1/4) of memory
 _MATRICES = 5
@@ -79,18 +80,19 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     if options.kind == "one-vs-rest" and scaled:
         return False
     smooth = options.kind != "ranking" and not ROW_LOSSES[options.chosen_loss].kinks
-    if options.kind != "ranking" and not smooth:
-        asked = min(options.tol or 1.0, options.tol_relative or 1.0)
-        if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
-            return False
     entries = max(statistics.nnz, 1)
     per_row = entries / max(statistics.n_rows, 1)
     dense = per_row > _DENSE * D
+    crawls = options.free and not scaled and (D <= _FEATURES or (dense and statistics.n_rows >= D))
+    if options.kind != "ranking" and not smooth and not crawls:
+        asked = min(options.tol or 1.0, options.tol_relative or 1.0)
+        if D > _FEATURES or statistics.n_rows < _ROWS * D or asked < _LOOSE or scaled:
+            return False
     row = D * D / (2.0 * _TOGETHER) if dense else 0.5 * per_row * per_row
     products = statistics.n_rows * row + (statistics.groups or 0) * D * D + D**3 / _SOLVED
     most = _PRODUCTS * (_MORE if options.kind == "ranking" or options.chosen_loss == "squared" else 1.0)
     matrices = _ROOM * _MATRICES * 8 * D * D
-    wide = smooth and D <= _WIDE and (dense or not scaled)
+    wide = (smooth or crawls) and D <= _WIDE and (per_row > _FULL * D or not scaled)
     return (wide or products <= most * entries) and (matrices < _ALWAYS or memory_limit(options.memory) >= matrices)
 
 

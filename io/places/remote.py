@@ -173,6 +173,8 @@ def answer(url: str, request: Callable[..., Coroutine] | Future, *arguments: Any
     except (exceptions.BaseError, OSError, ValueError) as error:
         if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
             raise MissingError(_said(error)) from None
+        if "Range request not supported" in str(error):
+            raise NotFoundError(f"{url}: this server does not give parts of a file; download it first") from None
         raise NotFoundError(f"{url}: cannot be {doing} ({_said(error)})") from None
 
 

@@ -8,16 +8,17 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.json as pjson
 
-from streamcut.errors import BadInputError
+from streamcut.errors import BadInputError, given
 from streamcut.io.recipe.table import Spelling
 from streamcut.io.tables.arrow import NULLS
 from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, absent_names, given_role, opened, some, unique_names
+from streamcut.io.tables.quotes import Quotes
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
 from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, Joined, not_text, open_bytes
@@ -178,7 +179,7 @@ class CsvFile(TextFile):
         wanted = schema if names[-1] in schema.names else schema.append(last)
         end = b"\n" + self._delimiter.encode().join([b'""'] * len(names)) + b"\n"
         with self._bytes() as stream:
-            source = io.BufferedReader(Joined(b"", stream, end))
+            source = io.BufferedReader(Joined(b"", cast(Any, Quotes(stream, self._delimiter, self.name)), end))
             source.read(self._skipped)
             reader = pcsv.open_csv(
                 pa.PythonFile(source, mode="r"),
@@ -203,6 +204,8 @@ class CsvFile(TextFile):
         if row is None:
             return one_line(said)
         what = re.sub(r"^CSV conversion error to (\w+): ", r"not \1: ", row[2])
+        if (odd := re.search(r"^not double: invalid value '([^',]+)'", what)) is not None:
+            what += f" ({given('missing', odd[1].strip())} if it is no value; features of words are --categorical)"
         column = re.search(r"In CSV column #(\d+)", said)
         number = int(column[1]) if column else 0
         where = "" if column is None else f", column {names[number]!r}" if names else f", column number {number} (0-based)"
@@ -277,7 +280,7 @@ class JsonFile(TextFile):
 
     def _guessed(self, head: bytes) -> pa.RecordBatch:
         if head.removeprefix(BOM).lstrip().startswith(b"["):
-            raise BadInputError(f"{self.name}: a JSON array; JSON lines have an object on each line")
+            raise BadInputError(f"{self.name}: a JSON array; JSON lines have an object on each line: jq -c '.[]' OLD > NEW")
         self._expect_utf8(head if len(head) < GUESS_BYTES else head[: head.rfind(b"\n") + 1], 0)
         return self._parsed(head, None)
 

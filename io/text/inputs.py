@@ -36,7 +36,10 @@ AHEAD = 7  # pieces of an object in flight, beside the one that is read
 AHEAD_BYTES = (AHEAD + 2) * _REMOTE_PIECE
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
 _UTF16 = "text in UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
-_BINARY = {b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"PK\x03\x04": "a zip archive or an .npz file", b"PAR1": "a Parquet file",
+_UTF32 = _UTF16.replace("16", "32")
+_HTML = "an HTML page, no data; was it downloaded where one has to log in?"
+_BINARY = {b"\xff\xfe\0\0": _UTF32, b"\0\0\xfe\xff": _UTF32, b"<!DOCTYPE": _HTML, b"<!doctype": _HTML, b"<html": _HTML,
+           b"\xff\xfe": _UTF16, b"\xfe\xff": _UTF16, b"PK\x03\x04": "a zip archive or an .npz file", b"PAR1": "a Parquet file",
            b"ARROW1": "an Arrow file", b"\x93NUMPY": "a NumPy array, whose name must end in .npy", b"\x89HDF": "an HDF5 file",
            b"\x80\x04": "a pickle", b"\x80\x05": "a pickle"}  # fmt: skip
 

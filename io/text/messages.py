@@ -11,6 +11,7 @@ NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INDEX = re.compile(rb"\d+")
 _BLANK = "a blank stands beside a colon; remove it with: sed 's/[ \\t]*:[ \\t]*/:/g' OLD > NEW"
 _VALUE = "features need values, as in 7:1"
+_MATRIX = "if rows are values of all features, write them as CSV, or the matrix with numpy.save"
 _SHOWN = 60  # characters of a token
 OLD_MAC = "lines end in a carriage return alone (old Mac line ends); convert them with: tr '\\r' '\\n' < OLD > NEW"
 
@@ -98,6 +99,7 @@ _REASONS: list[tuple[int, bytes, str, str | None]] = [
     (k.QID_MISSING, _ANY, "this row has no qid, but earlier rows have one", _QIDS),
     (k.QID_UNEXPECTED, _ANY, "this row has a qid, but earlier rows have none", _QIDS),
     (k.BAD_BYTE, _ANY, "unexpected byte", None),
+    (k.INDEX_LOW, rb"\d+:\d+:[^:]*", "more than one colon", _LIBFFM),
     (k.INDEX_LOW, _ANY, "feature index 0, but indices begin at 1", "--index-base=0 if the file counts from 0"),
     (k.SUM_OVERFLOW, _ANY, "values of the same feature sum to more than the type can hold", "--dtype=float64"),
     (k.DUPLICATE, _ANY, "the same feature twice in a row", "--duplicates=sum, or --duplicates=last"),
@@ -115,6 +117,7 @@ _REASONS: list[tuple[int, bytes, str, str | None]] = [
     (k.BAD_INDEX, rb"(cost|sid):.*", "{}: is not supported", None),
     (k.BAD_INDEX, rb"qid:.*", "qid must come right after the label", None),
     (k.BAD_INDEX, rb"\d+", "expected index:value", _VALUE),
+    (k.BAD_INDEX, NUMBER.pattern, "expected index:value", _MATRIX),
     (k.BAD_INDEX, rb"[^:]*", "expected index:value", None),
     (k.BAD_INDEX, rb"-?\d+:.*", "negative feature index", None),
     (k.BAD_INDEX, rb":.*", "the feature index is not a whole number", None),
@@ -132,6 +135,8 @@ _REASONS: list[tuple[int, bytes, str, str | None]] = [
 def _reason(code, line, at, token, rules, n_features, label_map) -> tuple[str, str | None]:
     name, colon, value = token.partition(b":")
     rest = line[at + len(token) :].lstrip(b" \t")
+    if code == k.BAD_LABEL and colon and b"," in token:
+        return "the label does not end", "blanks separate features, not commas: tr ',' ' ' < OLD > NEW"
     if code == k.BAD_LABEL and colon and not rules.label_weights:
         return "the label is missing, or has a weight", "a label comes first in every row; --label-weights reads label:weight"
     if code == k.BAD_LABEL and label_map:

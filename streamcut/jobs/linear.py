@@ -52,7 +52,7 @@ def cache_wanted(
 
     The most is the fraction `part` of a cache of all rows, unless set by options. Raises UsageError if too small for a row.
     """
-    text = options.row_cache
+    text = options.row_cache or "0"
     if not options.record.dual or options.sweeps == 0 or text == "0":
         return 0, 0
     everything = CacheSize.bytes_of_all(manifest, row_bytes)

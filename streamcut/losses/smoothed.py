@@ -1,4 +1,4 @@
-"""A piecewise linear loss with the slopes of a smooth one, for Newton's method.
+"""A piecewise linear loss with the slopes of a smooth one, and Huber's with those of a wider one, for Newton's method.
 
 Within a `width` of a kink the slope rises linearly: it is that of the loss averaged uniformly over z ± width, as in Chapelle 2007
 for the hinge. Values are those of the loss itself, and shares are feasible for it: a cut from them is a lower bound whatever the
@@ -64,3 +64,16 @@ class Smoothed(NamedTuple):
 
     def limited(self, f, limit, u):
         return f
+
+
+class Widened(Smoothed):
+    """Huber's loss: its slope rises linearly within `width`, at least δ, of 0. Rows farther than δ have no curvature, and where
+    most are, as with prices, Newton's steps would be those of gradient descent."""
+
+    __slots__ = ()
+
+    def dual(self, z, y):
+        return min(max(-z / self.width, -1.0), 1.0) * self.inner.highest(y)
+
+    def curvature(self, f, z, y):
+        return self.inner.highest(y) / self.width if abs(z) < self.width else 0.0

@@ -19,7 +19,7 @@ _WIDTH, _INDENT, _NAMES = 128, 4, 17  # of docstrings
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Which values are accepted: `complaint` ends the message about others. None, "off" or "not given", always is.
+    """Which values are accepted: `complaint` ends the message about others. None, "off" or "not given", is if it is declared.
 
     numbers  values have to be numbers, and no booleans, before `good` is asked
     words    values that are accepted besides
@@ -139,7 +139,8 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
         object.__setattr__(record, name, value := _declared(plain(given), each.type))
         known = each.metadata.get("option", _ANY)
         chosen = not known.choices or value in known.choices
-        if chosen and (known.check is None or known.check(value)):
+        absent = value is None and each.default is not None and "None" not in str(each.type)  # it has no state "not given"
+        if chosen and (known.check is None or (known.check(value) and not absent)):
             continue
         where = flag(name, known)
         where = where if flags else where[2:].replace("-", "_")

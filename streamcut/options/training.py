@@ -107,7 +107,7 @@ class TrainDeclarations:
     warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory. Linear "
         "solvers take its weights, and on the same data its witness; bsca and bsgd its support vectors and steps, and rows of "
         "other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
-    validation: str | None = _learnt(None,
+    validation: Any = _learnt(None,
         "Rows to measure models on, in any form `evaluate` takes; kernel solvers do so as they go.",
         metavar="DATA",
         solvers="budgeted stochastic", role="watcher")
@@ -144,8 +144,6 @@ class TrainDeclarations:
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
         check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
-    batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
-        solvers="stochastic", tried=(4,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
         check=SIZE, solvers="smo", role="resource")
     samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",
@@ -164,7 +162,7 @@ class TrainDeclarations:
     max_time: float | None = _stop(None, shell="Stop after this time, for example 90s, 10m, 2h.",
         python="Stop after this time, in seconds.", metavar="TIME", kind="seconds", check=SECONDS, role="limit", tried=(1e-9,))
     memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
-    row_cache: str = _machine("auto",
+    row_cache: str | None = _machine("auto",
         "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
         check=SIZE, tasks=(*SINGLE, "one-class"), solvers="bundle-dca", tried=("0", "20%"))
     scratch: str | None = _machine(None,

@@ -17,8 +17,9 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.machine import one_blas_thread
 from streamcut.io.manifest import Statistics
+from streamcut.losses.huber import Huber
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.losses.smoothed import Smoothed
+from streamcut.losses.smoothed import Smoothed, Widened
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.oracles.linear import LinearOracle
@@ -31,6 +32,7 @@ _INSIDE = 0.05  # of the requested gap: accuracy to which models with λ‖w‖�
 # requested gap that a width may cost.
 _WIDTH, _NARROWER, _COST = 2.0, 0.35, 0.5
 _FINEST = 1e-12  # of the first: scores are not known much better
+_MOST = 0.1  # of the farthest target: many are no farther
 _SOME = 1e-300  # where all targets are 0
 
 
@@ -91,7 +93,9 @@ class SecondOrderOracle(LinearOracle):
 
     @property
     def _widest(self) -> float:
-        """The width of kinks at first, within which all rows are at w = 0."""
+        """The width of kinks at first, within which all rows are at w = 0; of Huber's loss, within which many are."""
+        if isinstance(self._loss, Huber):
+            return max(self._loss.delta, _MOST * self._targets.farthest)
         return _WIDTH * (1.0 if self._loss.targets == "labels" else max(self._targets.farthest, _SOME))
 
     def widen(self) -> None:
@@ -101,12 +105,15 @@ class SecondOrderOracle(LinearOracle):
     def _sharpen(self, fall: float, allowed: float) -> None:
         """Narrow the kinks where their width costs more than Newton's next step gains (`fall`), and much of the allowed gap."""
         cost = self.C * self._slack
-        if not self._loss.smooth and fall < cost > _COST * allowed:
-            self._kink_width = max(_NARROWER * self._kink_width, _FINEST * self._widest)
+        if fall < cost > _COST * allowed:
+            least = self._loss.delta if isinstance(self._loss, Huber) else _FINEST * self._widest
+            self._kink_width = max(_NARROWER * self._kink_width, least)
 
     @property
     def _modelled(self) -> Any:
         """The loss whose slopes and curvature Newton's method uses."""
+        if isinstance(self._loss, Huber):
+            return Widened(self._loss, self._kink_width)
         return self._loss if self._loss.smooth else Smoothed(self._loss, self._kink_width)
 
     def slopes(self, k: np.ndarray) -> np.ndarray:

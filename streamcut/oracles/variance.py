@@ -32,7 +32,7 @@ def automatic_gamma(feed: Feed) -> float:
         sums = _moments(feed, mean) + (count - stored) * np.array([-mean, mean * mean])
         variance = sums[1] / count - (sums[0] / count) ** 2
     if not variance > 0.0:
-        raise BadInputError("gamma: auto is 1 / (features × variance of all values), but all values are equal; give a number")
+        raise BadInputError("gamma: its default, 1 / (features × variance of all values), needs values that differ: give one")
     return float(1.0 / (statistics.n_features * variance))
 
 

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from reference.rows import dump
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -184,6 +185,11 @@ def test_probabilities_are_known_before_fit_where_the_loss_or_a_parameter_says_s
         (LogisticRegression(max_passes=0), TWO, "^max_passes: 0 is not a whole number"),
         (LinearSVM(workers=0), TWO, "^workers: 0 is not"),
         (LinearSVM(seed=-1), TWO, "^seed: -1 is not a whole number"),
+        (LinearSVM(seed=None), TWO, "^seed: None is not a whole number"),
+        (LinearSVM(C=None), TWO, "^C: None is not a number"),
+        (KernelSVM(gamma="scal"), TWO, "^gamma: 'scal' is neither a number above 0 nor 'scale' or 'auto'"),
+        (LogisticRegression(class_weight={0: -1.0, 1: 2.0}), TWO, "^class_weight: that of class 0 is not a number above 0"),
+        (LogisticRegression(class_weight={0: np.nan, 1: 2.0}), TWO, "^class_weight: that of class 0 is not a number above 0"),
         (LinearSVM(solver="bundle_dac"), TWO, "^solver: .* did you mean bundle-dca"),
         (StreamcutClassifier(task="ranking"), TWO, "^task: 'ranking' is neither 'auto' nor 'sequence'"),
     ],
@@ -209,8 +215,7 @@ def test_a_class_without_weight_is_named_as_the_user_names_it():
 
 def test_what_certificates_advise_is_an_argument_in_python_and_a_flag_in_the_shell(run, tmp_path):
     A, b = X[50:], y[50:]
-    lines = [f"{k} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for k, row in zip(b, A.tolist(), strict=True)]
-    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    dump(tmp_path / "rows.svm", A, b)
     machine = KernelSVM(solver="sampled-linear", gamma=0.5, samples=5, max_time=60.0).fit(A, b)
     assert "a larger samples helps" in machine.model_.in_words()
     options = "--solver sampled-linear --kernel rbf --gamma 0.5 --set samples=5 --tol 1e-3 --max-time 60s"

@@ -6,6 +6,7 @@ Each is read with the right rows, or refused with the cause and a way on.
 from __future__ import annotations
 
 import builtins
+import csv
 import gzip
 import http.server
 import io
@@ -171,6 +172,8 @@ NEEDS = "; --label needs a text file with one value per line, or a .npy file of 
         ("y.txt", lambda path: np.save(path.open("wb"), np.zeros(ROWS)), r"a NumPy array, whose name must end in \.npy"),
         ("y.pkl", lambda path: pd.Series(TYPES).to_pickle(path), "a pickle"),
         ("zero.txt", lambda path: path.write_bytes(b"1\0" * ROWS), "holds zero bytes"),
+        ("utf32.txt", lambda path: path.write_bytes(WORDS.encode("utf-32")), "text in UTF-32; convert it with: iconv -f UTF-32"),
+        ("page.txt", lambda path: path.write_text("<!DOCTYPE html>\n<html>"), "an HTML page, no data; was it downloaded where"),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
@@ -190,6 +193,50 @@ def test_files_of_labels_that_are_text(run, matrix, content):
     converted(run, matrix, "--label", matrix.parent / "y.txt", "--label-map", known, said=f"{ROWS} rows")
 
 
+def test_files_of_labels_that_do_not_fit_say_what_they_hold(run, matrix):
+    path = matrix.parent / "y.txt"
+    path.write_text("type\n" + WORDS)
+    known = "type=0," + ",".join(f"{word}={number}" for number, word in enumerate(dict.fromkeys(TYPES)))
+    options = ("--label", path, "--label-map", known)
+    converted(run, matrix, *options, code=BAD, said=f"{ROWS + 1} values for the {ROWS} rows.*'type', is a name, remove it")
+    path.write_text("\n".join(["1"] * (ROWS + 2)))
+    converted(run, matrix, "--label", path, code=BAD, said=f"{ROWS + 2} values for the {ROWS} rows of the matrix$")
+    np.save(matrix.parent / "y.npy", np.array(TYPES, object), allow_pickle=True)
+    said = r"an array of Python objects; save values\.astype\(str\)"
+    converted(run, matrix, "--label", matrix.parent / "y.npy", code=BAD, said=said)
+
+
+def test_an_array_in_json_and_a_page_in_place_of_a_table_are_named(run, tmp_path):
+    (tmp_path / "d.json").write_text('[{"a": 1, "y": 0}]')
+    converted(run, tmp_path / "d.json", "--label", "y", code=BAD, said=r"a JSON array.*jq -c '\.\[\]' OLD > NEW")
+    (tmp_path / "d.csv").write_text("<!DOCTYPE html>\n<html><body>log in, please</body></html>\n")
+    converted(run, tmp_path / "d.csv", "--label", "y", code=BAD, said="an HTML page, no data")
+
+
+@pytest.mark.parametrize("quoting", ["minimal", "all"])
+def test_values_of_several_lines_are_read_and_rows_between_two_stray_quotes_are_not_lost(run, tmp_path, quoting):
+    frame = pd.DataFrame(
+        {"a": np.arange(60) % 7, "b": ['5" pipe', 'two\nlines, "quoted"', '"open', "plain"] * 15, "y": [0, 1] * 30}
+    )
+    frame.to_csv(tmp_path / "d.csv", index=False, quoting=csv.QUOTE_ALL if quoting == "all" else csv.QUOTE_MINIMAL)
+    converted(run, tmp_path / "d.csv", "--label", "y", said="60 rows")
+    rows = [f"{row % 7},{chr(34) + 'open' if row in (4, 13) else 'plain'},{row % 2}" for row in range(100)]
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows, ""]))
+    said = r"d\.csv: line 6: a value begins with a quote, which is closed 9 lines further down, within a line"
+    converted(run, tmp_path / "d.csv", "--label", "y", code=BAD, said=said)
+    rows = [row.replace('"open', '5" pipe') for row in rows]
+    (tmp_path / "d.csv").write_text("\n".join(["a,b,y", *rows, ""]))
+    converted(run, tmp_path / "d.csv", "--label", "y", said="100 rows")
+
+
+def test_a_word_late_among_numbers_is_told_with_what_to_do(run, tmp_path):
+    rows = "".join(f"{row % 7},{row % 9},{row % 2}\n" for row in range(250_000))
+    (tmp_path / "d.csv").write_text(f"a,b,y\n{rows}1,unknown,0\n")
+    said = r"row 250000 \(0-based\), column 'b': .*'unknown' \(--missing unknown if it is no value"
+    converted(run, tmp_path / "d.csv", "--label", "y", code=BAD, said=said)
+    converted(run, tmp_path / "d.csv", "--label", "y", "--missing", "unknown", said="250,001 rows")
+
+
 # --- svmlight -------------------------------------------------------------------------------------------------------------------
 
 
@@ -201,6 +248,9 @@ def test_files_of_labels_that_are_text(run, matrix, content):
         ("0 21:1 63:", "1:8", "the value is missing after the colon: 63: .*is the file cut off"),
         ("0 1:1.5\n1 13:6.64e-0114:8.7\n", "2:3", "two features without a blank between them"),
         ("1 1:2:0.5\n", "1:3", "libffm's field:feature:value"),
+        ("1 0:1:0.5\n", "1:3", "libffm's field:feature:value"),
+        ("+1,1:0.5,3:2\n", "1:1", "the label does not end: .*blanks separate features, not commas"),
+        ("1 0.5 0.25\n", "1:3", "expected index:value: 0.5 .if rows are values of all features, write them as CSV"),
         ("1 1\n0 2\n", "1:3", "expected index:value: 1 .features need values, as in 7:1"),
         ("-1 4 7\n", "1:4", "features need values, as in 7:1"),
         ("15539 5000 3993\n1 1:1\n", "1:7", "if this is the header of an XMLC file.*remove the line; else features need values"),
@@ -321,6 +371,7 @@ class Signed(http.server.SimpleHTTPRequestHandler):
     """Serves a folder; the query counts for nothing, so a name after it is the same file. Ranges are served."""
 
     protocol_version = "HTTP/1.1"
+    ranges = True
 
     def log_message(self, *_):
         pass
@@ -328,7 +379,7 @@ class Signed(http.server.SimpleHTTPRequestHandler):
     def _serve(self, body):
         path = Path(self.directory) / self.path.partition("?")[0].lstrip("/")
         content = path.read_bytes() if path.is_file() else b""
-        wanted = re.match(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        wanted = re.match(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")) if self.ranges else None
         part = content[int(wanted[1]) : int(wanted[2]) + 1] if wanted else content
         self.send_response(404 if not path.is_file() else 206 if wanted else 200)
         if wanted:
@@ -370,6 +421,14 @@ def test_signed_urls(run, tmp_path, server, name, query):
         (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
     label = () if name.endswith("svm") else ("--label", "y")
     converted(run, f"{server}/{name}{query}", tmp_path / "out.zarr", *label, said="60 rows, 1 features")
+
+
+def test_a_server_that_gives_no_parts_of_files(run, tmp_path, server, monkeypatch):
+    pytest.importorskip("obstore")
+    monkeypatch.setattr(Signed, "ranges", False)  # as Python's own does
+    (tmp_path / "t.csv").write_text("x,y\n" + "1,0\n2,1\n" * 30)
+    said = r"t\.csv: this server does not give parts of a file; download it first"
+    converted(run, f"{server}/t.csv", tmp_path / "out.zarr", "--label", "y", code=NOT_FOUND, said=said)
 
 
 def test_signed_urls_of_what_is_not_read(run, tmp_path, server):

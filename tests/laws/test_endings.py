@@ -112,6 +112,24 @@ def test_wide_unscaled_features_converge(loss):
         assert model.converged, more
 
 
+@pytest.mark.parametrize("more", [{}, {"intercept": "free"}, {"l1": 0.5}])
+def test_huber_converges_where_targets_are_far_from_zero_and_features_unscaled(more):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((800, 150)) * 10.0 ** rng.uniform(-2.0, 3.0, 150)
+    y = 1000.0 + 100.0 * (X / X.std(axis=0) @ rng.standard_normal(150)) + 50.0 * rng.standard_normal(800)
+    assert streamcut.train((X, y), task="regression", loss="huber", max_passes=MOST, **more).converged
+
+
+@pytest.mark.parametrize(("rows", "features", "far"), [(200, 5, 100.0), (200, 5, 1e6), (400, 100, 100.0)])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon-insensitive", "quantile"])
+def test_kinks_and_a_free_intercept_converge_where_columns_are_far_from_zero(loss, rows, features, far):
+    rng = np.random.default_rng(0)
+    X = far + rng.standard_normal((rows, features))
+    t = X[:, 0] - far + rng.standard_normal(rows)
+    y, task = (np.where(t > 0.0, 1.0, -1.0), "binary") if loss == "hinge" else (t + 5.0, "regression")
+    assert streamcut.train((X, y), task=task, loss=loss, intercept="free", max_passes=MOST).converged
+
+
 @pytest.mark.parametrize("more", [{"solver": "bundle-dca"}, {"solver": "bundle-dca", "l1": 0.5, "intercept": "free"}])
 def test_a_stop_says_what_helps_where_features_differ_in_size(more):
     rng = np.random.default_rng(3)

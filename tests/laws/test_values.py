@@ -77,7 +77,7 @@ SPELT += [
     *[("smo, values 1, polynomial", option, value) for option, value in (("degree", 2), ("coef0", 1.0), ("bias", 0.0))],
     *[("bsca", option, value) for option, value in (("C", 2.0), ("budget", 20), ("epochs", 2.0), ("seed", 3))],
     *[("bsgd, classes", option, value) for option, value in (("C", 2.0), ("budget", 20), ("epochs", 2.0))],
-    *[("sbp", option, value) for option, value in (("nu", 0.25), ("epochs", 2.0), ("batch", 4))],
+    *[("sbp", option, value) for option, value in (("nu", 0.25), ("epochs", 2.0))],
     *[("sampled-linear", option, value) for option, value in (("C", 2.0), ("samples", 25))],
     ("nystroem", "nystroem", 30),
     ("fourier", "fourier", 64),
@@ -114,6 +114,21 @@ def test_grids_and_class_weights(kind):
     for make in (LinearSVM, KernelSVM):
         plain, other = (make(class_weight={-1.0: each(2), 1.0: each(3)}).fit(_X, TARGETS["labels"]) for each in (float, kind))
         np.testing.assert_array_equal(plain.decision_function(_X), other.decision_function(_X))
+
+
+@pytest.mark.parametrize("rows", [12, 12.0, np.int64(12), np.float32(12)])
+def test_a_number_of_rows(rows):
+    plain, other = (streamcut.train((_X, TARGETS["labels"]), loss="prec@k", k=k, max_passes=40) for k in ("12", rows))
+    assert other.parameters == plain.parameters
+    np.testing.assert_array_equal(plain.weights, other.weights)
+    with pytest.raises(streamcut.errors.UsageError, match=r"^k: 0 is 0 of 300 rows"):
+        streamcut.train((_X, TARGETS["labels"]), loss="prec@k", k=0 * rows)
+
+
+@pytest.mark.parametrize("option", ["C", "l1", "bias", "positive_weight", "sweeps", "seed", "memory"])
+def test_none_is_refused_by_name_where_an_option_has_no_such_state(option):
+    with pytest.raises(streamcut.errors.UsageError, match=rf"^{option}: None is not? "):
+        streamcut.train((_X, TARGETS["labels"]), **{option: None})
 
 
 @pytest.mark.parametrize("value", [True, "2", 0, -1, float("nan"), float("inf"), 10**400, np.array([1.0]), 1e200])
