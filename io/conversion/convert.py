@@ -141,18 +141,7 @@ class Target:
             self.stored = self.manifest.statistics.n_rows
             settle(path)
             return
-        writer = StoreWriter(
-            path,
-            backend=settings.backend,
-            shard_nnz=plan.shard_nnz,
-            n_features=n_features,
-            options=record,
-            resume=settings.resume,
-            force=settings.force,
-            features=plan.features,
-            threads=plan.threads,
-        )
-        self._writer = self._stack.enter_context(writer)
+        self._writer = writer = self._stack.enter_context(plan.writer(path, settings, n_features, record))
         self.resumed_at, self.stored = writer.position, writer.n_rows
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.source import SLACK, Sizes, Source
 from streamcut.io.stores.files import expect_free, is_store, unfinished
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
-from streamcut.io.stores.writer import writer_bytes
+from streamcut.io.stores.writer import StoreWriter, writer_bytes
 
 _LIMIT = 10**9  # where there is none, unless more is needed
 _VARIES = 8 << 20  # between runs of a command
@@ -60,6 +60,20 @@ class ConvertPlan:
     key_bytes: int
     row_bytes: int
     features: int
+
+    def writer(self, path: str, settings: ConvertOptions, n_features: int | None, identity: dict) -> StoreWriter:
+        """A writer of the store `path`, in these sizes; `identity` (JSON types) must be equal in a resumed run and the first."""
+        return StoreWriter(
+            path,
+            backend=settings.backend,
+            shard_nnz=self.shard_nnz,
+            n_features=n_features,
+            options=identity,
+            resume=settings.resume,
+            force=settings.force,
+            features=self.features,
+            threads=self.threads,
+        )
 
 
 def make_plan(

@@ -58,7 +58,7 @@ class Folder:
                 with disk_full(path):
                     _make(path.parent, changed)
                 changed.add(path.parent)
-            write_durably(path, *parts, prefix="store.put", sync_parent=False)
+            write_durably(path, parts, sum(map(len, parts)), prefix="store.put", sync_parent=False)
         for folder in changed:
             sync_directory(folder)
 
@@ -255,9 +255,9 @@ def _foreign(files: Files, names: dict[str, int]) -> set[str]:
 
 
 def settle(path: str | os.PathLike) -> None:
-    """Remove the journal of a finished store, left by a process that ended just then. Raises LockedError."""
+    """Remove the journal and the lock of a finished store, left by a process that ended just then. Raises LockedError."""
     files = files_of(path)
-    if files.get(entry(0)) is not None:
+    if any(files.get(name) is not None for name in (entry(0), LOCK)):
         with files.locked():
             remove(files, {name for name in files.names() if name.startswith(f"{JOURNAL}/")})
 
