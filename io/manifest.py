@@ -118,7 +118,7 @@ class StatisticsBuilder:
         from streamcut.io.stores.structure import row_statistics  # Numba takes longer to import than most commands need
 
         unit = chunk.data is None
-        data = np.empty(0, np.int8) if chunk.data is None else chunk.data
+        data, y = np.empty(0, np.int8) if chunk.data is None else chunk.data, chunk.y + 0.0  # no -0
         largest, norm, longest, top = row_statistics(chunk.indptr, chunk.indices, data, unit)
         self.n_rows += chunk.n_rows
         self.nnz += chunk.nnz
@@ -126,10 +126,10 @@ class StatisticsBuilder:
         self.max_abs_value = max(self.max_abs_value, float(largest))
         self.max_squared_norm = max(self.max_squared_norm, float(norm))
         self.max_row_nnz = max(self.max_row_nnz, int(longest))
-        self.label_min = min(self.label_min, float(chunk.y.min()))
-        self.label_max = max(self.label_max, float(chunk.y.max()))
+        self.label_min = min(self.label_min, float(y.min()))
+        self.label_max = max(self.label_max, float(y.max()))
         if self.labels is not None:
-            values, which, counts = np.unique(chunk.y, return_inverse=True, return_counts=True)
+            values, which, counts = np.unique(y, return_inverse=True, return_counts=True)
             if len(values) <= MAX_DISTINCT_LABELS:
                 self.labels.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
                 if chunk.weight is not None:
@@ -150,20 +150,6 @@ class StatisticsBuilder:
         """Whether no sum has overflowed."""
         return math.isfinite(self.max_squared_norm + (self.weight_sum or 0.0))
 
-    def state(self) -> dict:
-        """Everything in JSON types, for `from_state` in another process; at least one row must have been added."""
-        state = dict(vars(self))
-        return state | {name: _pairs(state[name]) for name in ("labels", "label_weights")}
-
-    @classmethod
-    def from_state(cls, state: dict) -> StatisticsBuilder:
-        """A builder that continues from what `state()` returned, with the same statistics bit for bit."""
-        builder = cls()
-        vars(builder).update(state)
-        for name in ("labels", "label_weights"):
-            setattr(builder, name, None if state[name] is None else Counter(dict(state[name])))
-        return builder
-
     def finish(self, n_features: int | None = None) -> Statistics:
         """The statistics so far; `n_features` overrides the number seen (it must not be smaller)."""
         found = {name: value for name, value in vars(self).items() if not name.startswith("_")}
@@ -171,10 +157,6 @@ class StatisticsBuilder:
             found[name] = None if found[name] is None else dict(sorted(found[name].items()))
         found |= {} if n_features is None else {"n_features": n_features}
         return Statistics(**found | ({} if self.n_rows else {"label_min": 0.0, "label_max": 0.0}))
-
-
-def _pairs(counter: Counter[float] | None) -> list | None:
-    return None if counter is None else sorted(counter.items())
 
 
 def canonical_json(content: Any) -> bytes:

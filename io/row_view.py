@@ -20,7 +20,8 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset, View, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo, StatisticsBuilder
-from streamcut.io.rows import GOLDEN, Space, mixed, take_rows
+from streamcut.io.rows import GOLDEN, mixed, take_rows
+from streamcut.io.stores.buffers import Space
 
 _COUNTED = 1 << 22  # up to this many rows a share is exact; above, its error is less than a thousandth of it
 

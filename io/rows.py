@@ -6,6 +6,7 @@ import numpy as np
 
 from streamcut.compiler.jit import kernel
 from streamcut.foundation.chunk import Chunk
+from streamcut.io.stores.buffers import Space
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ divided by the golden ratio
 
@@ -19,19 +20,6 @@ def gather_rows(starts, lengths, source, out):
         for t in range(lengths[i]):
             out[position] = source[start + t]
             position += 1
-
-
-class Space:
-    """Reusable memory for the entries of rows; its arrays are valid until the next use."""
-
-    def __init__(self) -> None:
-        self._arrays: dict[tuple[str, str], np.ndarray] = {}
-
-    def array(self, name: str, dtype: np.dtype, size: int) -> np.ndarray:
-        found = self._arrays.get((name, dtype.str))
-        if found is None or len(found) < size:
-            found = self._arrays[name, dtype.str] = np.empty(size, dtype)
-        return found[:size]
 
 
 def take_rows(rows: Chunk, which: np.ndarray, space: Space | None = None, first_row: int = 0) -> Chunk:

@@ -18,7 +18,8 @@ from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.execution.plan import MemoryPlan
 from streamcut.fitting import Fitted
 from streamcut.grids.search import Tried
-from streamcut.io.conversion.convert import ConvertReport, Progress
+from streamcut.io.conversion.convert import ConvertReport
+from streamcut.io.conversion.convert import Progress
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.remote import set_timeout as set_timeout
@@ -27,7 +28,7 @@ from streamcut.io.sources.arrays import in_memory as rows
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model
 from streamcut.models.model import Model
-from streamcut.progress.display import Display
+from streamcut.progress import Display
 from streamcut.solvers.progress import Observer
 from streamcut.tuning import CrossValidated
 from streamcut.tuning import Tuned
@@ -83,7 +84,6 @@ def fit(
     maintenance: str = "auto",
     epochs: float | None = None,
     nu: float | None = None,
-    batch: int | None = None,
     kernel_cache: str = "auto",
     samples: int | None = None,
     tol: float | None = 0.001,
@@ -92,7 +92,7 @@ def fit(
     max_passes: int | None = None,
     max_time: float | None = None,
     memory: str = "auto",
-    row_cache: str = "auto",
+    row_cache: str | None = "auto",
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
@@ -185,7 +185,7 @@ def train(
     strategy: str = "crammer-singer",
     normalisation: str = "pairs",
     warm_start: Any = None,
-    validation: str | None = None,
+    validation: Any = None,
     solver: str = "auto",
     cut: Literal["predicted", "exact"] = "predicted",
     max_cuts: int | None = None,
@@ -201,7 +201,6 @@ def train(
     maintenance: str = "auto",
     epochs: float | None = None,
     nu: float | None = None,
-    batch: int | None = None,
     kernel_cache: str = "auto",
     samples: int | None = None,
     tol: float | None = 0.001,
@@ -210,7 +209,7 @@ def train(
     max_passes: int | None = None,
     max_time: float | None = None,
     memory: str = "auto",
-    row_cache: str = "auto",
+    row_cache: str | None = "auto",
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
@@ -263,7 +262,6 @@ def tune(
     maintenance: str = "auto",
     epochs: float | None = None,
     nu: float | None = None,
-    batch: int | None = None,
     kernel_cache: str = "auto",
     samples: int | None = None,
     tol: float | None = 0.001,
@@ -272,7 +270,7 @@ def tune(
     max_passes: int | None = None,
     max_time: float | None = None,
     memory: str = "auto",
-    row_cache: str = "auto",
+    row_cache: str | None = "auto",
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
@@ -308,7 +306,7 @@ def cross_validate(
     strategy: str = "crammer-singer",
     normalisation: str = "pairs",
     warm_start: Any = None,
-    validation: str | None = None,
+    validation: Any = None,
     solver: str = "auto",
     cut: Literal["predicted", "exact"] = "predicted",
     max_cuts: int | None = None,
@@ -323,7 +321,6 @@ def cross_validate(
     maintenance: str = "auto",
     epochs: float | None = None,
     nu: float | None = None,
-    batch: int | None = None,
     kernel_cache: str = "auto",
     samples: int | None = None,
     tol: float | None = 0.001,
@@ -332,7 +329,7 @@ def cross_validate(
     max_passes: int | None = None,
     max_time: float | None = None,
     memory: str = "auto",
-    row_cache: str = "auto",
+    row_cache: str | None = "auto",
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,

@@ -20,7 +20,8 @@ LINEAR = solvers("linear")
 EXACT_KERNEL = solvers("exact-kernel")
 SOLVERS = tuple(SOLVER_TABLE)
 SCHEDULERS = ("threads", "sync", "local-cluster")  # or the address of a Dask scheduler, or its scheduler file
-IN_MEMORY = "a model in memory"  # recorded as the warm start
+IN_MEMORY = "a model in memory"  # recorded as the warm start; of validation data:
+ROWS_IN_MEMORY = "rows in memory"
 _OFF = {"bias": 0.0, "tol": None, "tol_relative": None}  # values that mean "off" for a solver without the option
 _checkpoint = partial(option, group="Checkpoints")
 
@@ -345,12 +346,12 @@ class TrainOptions(TrainDeclarations):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
 
     def as_dict(self) -> dict[str, Any]:
-        """The options in JSON types; a warm-start model in memory is recorded as just that."""
-        start = self.warm_start
-        if start is not None:
-            start = os.fspath(start) if isinstance(start, str | os.PathLike) else IN_MEMORY
+        """The options in JSON types; a warm-start model or validation rows in memory are recorded as just that."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {**values, "warm_start": start, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
+        for name, otherwise in (("warm_start", IN_MEMORY), ("validation", ROWS_IN_MEMORY)):
+            if values[name] is not None:
+                values[name] = os.fspath(values[name]) if isinstance(values[name], str | os.PathLike) else otherwise
+        return {**values, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
 
 
 OPTIONS = options_of(TrainOptions)
@@ -364,7 +365,7 @@ WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhil
 # Options of one loss, solver, kernel or task, which the command line has as --set NAME=VALUE; and those that may have several
 # values, of which the best is chosen.
 SETTINGS = ("epsilon", "delta", "quantile", "k", "cut", "max_cuts", "sweeps", "row_cache", "lanes", "degree", "coef0",
-            "maintenance", "epochs", "batch", "kernel_cache", "samples", "normalisation")  # fmt: skip
+            "maintenance", "epochs", "kernel_cache", "samples", "normalisation")  # fmt: skip
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
 
 

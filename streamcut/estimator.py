@@ -31,7 +31,7 @@ from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.kernel import KernelModel, joined
 from streamcut.prediction import predict
-from streamcut.progress.display import shown_by
+from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
 from streamcut.training import Session, checked, opened, train
 

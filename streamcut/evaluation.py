@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,23 +24,18 @@ from streamcut.models.model import Model
 from streamcut.prediction import scored_chunks, warn_of
 
 
-class Observer(Protocol):
-    """Receives rows and their scores, both valid only during the call.
+class Measures(Protocol):
+    """Collects the measures of a task. The best model has the greatest measure of `to_choose`, the least of `losses`.
 
     row_bytes   most memory for each row received: (without weights, with them)
     """
 
     row_bytes: ClassVar[RowBytes]
-
-    def add(self, chunk: Chunk, scores: np.ndarray) -> None:
-        """Take rows and their scores."""
-
-
-class Measures(Observer, Protocol):
-    """Collects the measures of a task. The best model has the greatest measure of `to_choose`, the least of `losses`."""
-
     to_choose: ClassVar[tuple[str, ...]]
     losses: ClassVar[tuple[str, ...]]
+
+    def add(self, chunk: Chunk, scores: np.ndarray) -> None:
+        """Take rows and their scores, both valid only during the call."""
 
     def measures(self) -> dict[str, Any]:
         """Every measure by its name, the most informative first; None where undefined."""
@@ -132,25 +127,23 @@ def collect(
     ignore_extra_features: bool = False,
     raw: Raw | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
-    beside: Sequence[Observer] = (),
+    *,
+    into: Measures | None = None,
     ceiling: Ceiling | None = None,
 ) -> Any:
-    """The measures of the model's task after all rows of `data`, which the observers `beside` also get. Raises as `evaluate`."""
+    """The measures of the model's task, or those that are given (`into`), after all rows of `data`. Raises as `evaluate`."""
     ceiling = ceiling or Ceiling()
     model = as_model(model, ceiling.expect_model)
-    collected = measures_of(model)
+    collected: Any = measures_of(model) if into is None else into
     if label_names is None:
         pass
     elif model.task == "sequence":
         collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
         raise UsageError(f"label_names: only models of sequences have named chunks, not a model of task {model.task}")
-    seeing = (collected, *beside)
-    kept = sum(each.row_bytes[0] for each in seeing), sum(each.row_bytes[1] for each in seeing)
     reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw or Raw()}
-    for chunk, scores in scored_chunks(model, data, **reading, ceiling=ceiling, kept=kept):
-        for each in seeing:
-            each.add(chunk, scores)
+    for chunk, scores in scored_chunks(model, data, **reading, ceiling=ceiling, kept=collected.row_bytes):
+        collected.add(chunk, scores)
     return collected
 
 

@@ -39,14 +39,12 @@ from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.options.training import SINGLE
 from streamcut.prediction import predict
-from streamcut.reports.weights import Weight, weights
+from streamcut.reports.weights import Weight, greatest
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
 from streamcut.tuning import values_of
 
 FIRST, LEAST, MOST = (0.01, 0.1, 1.0), 1e-4, 1e3  # values of C tried first, and the range of further ones
-_TOP = 10  # features
-_SEVERAL = 3, 8  # features per class with several classes, and number of classes
 _SAID = ("accuracy", "roc_auc", "macro_f1", "r2", "root_mean_squared_error")  # in addition to the measure that C was chosen by
 _FEW_HELD = 100  # held-out rows; with fewer there is a remark
 _CHOSEN = ("C", "validation", "warm_start", "kernel", "nystroem", "fourier")  # options of `train` that `fit` sets itself
@@ -87,11 +85,7 @@ class Fitted(Shown):
     @property
     def largest(self) -> list[Weight]:
         """The weights largest in magnitude, with feature names: ten, or three for each of the first eight classes."""
-        if not self.model.of_features or self.model.n_features == 0:
-            return []
-        several = self.model.scores_per_row > 1
-        found = [each for each in weights(self.model, top=_SEVERAL[0] if several else _TOP) if each.feature is not None]
-        return found[: _SEVERAL[0] * _SEVERAL[1]] if several else found
+        return [weight for each in greatest(self.model, top=10, several=3).values() for weight in each]
 
     def predict(self, rows: Any) -> np.ndarray:
         """Labels, or words, of `rows`: all that streamcut.predict takes, including one row as a dict; raises as that does."""

@@ -167,11 +167,11 @@ _RECORDS: dict[str, SolverRecord] = {
     ),
     "sampled-constant": SolverRecord(
         family="sampled",
-        trains=dict.fromkeys(("binary", HINGE_OF_CLASSES, "sequence"), "papers.sampled_constant"),
+        trains=dict.fromkeys(("binary", HINGE_OF_CLASSES, "sequence"), "papers.sampled"),
     ),
     "sampled-linear": SolverRecord(
         family="sampled",
-        trains=dict.fromkeys(("binary", HINGE_OF_CLASSES, "sequence"), "papers.sampled_linear"),
+        trains=dict.fromkeys(("binary", HINGE_OF_CLASSES, "sequence"), "papers.sampled"),
         margins=True,
     ),
 }

@@ -2,8 +2,8 @@
 
 StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
 example is the task's own, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
-only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest (streamcut.papers.
-stabilised). Sequence labelling is built in: streamcut.train(data, task="sequence").
+only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest
+(streamcut.papers.structured_task). Sequence labelling is built in: streamcut.train(data, task="sequence").
 
 With a kernel, the task receives rows as features whose inner products approximate the kernel: Nyström's, or random Fourier
 features. That puts the kernel k(x, x′) wherever the task uses x in Ψ; all that the task adds itself, such as
@@ -51,15 +51,14 @@ from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.jobs.kernel_data import with_features
-from streamcut.kernels.feature_map import FeatureMap
+from streamcut.kernels.maps import FeatureMap
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.oracles.mapped import MappedDataset
-from streamcut.papers import stabilised
-from streamcut.papers.structured_task import StructuredOracle, StructuredTask, examples
+from streamcut.papers.structured_task import StructuredOracle, StructuredTask, examples, stabilised
 from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 
-_SOLVERS = {"stabilised": stabilised, "cpa": cpa}
+_SOLVERS = {"stabilised": stabilised, "cpa": cpa.solve}
 
 __all__ = ["StructuredModel", "StructuredTask", "train"]
 
@@ -137,7 +136,7 @@ def train(
     with Runner(Feed(dataset, pinned), plan_lanes(statistics), stop=progress.stop) as runner:
         oracle: Any = StructuredOracle(runner, task, C=C)
         try:
-            solution = _SOLVERS[solver].solve(oracle, progress, max_cuts=max_cuts)
+            solution = _SOLVERS[solver](oracle, progress, max_cuts=max_cuts)
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had an answer") from None
     certificate = Certificate(

@@ -40,7 +40,7 @@ from streamcut.jobs.running import check_weights, lowerable, smallest_change, wi
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
-from streamcut.progress.display import Display, columns, line, shown_by
+from streamcut.progress import Display, columns, line, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.strategy import choose, job_class
 
@@ -74,8 +74,8 @@ def train(
     with ExitStack() as held:
         place, made_of = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
-            rows = measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory)
-            chosen = replace(chosen, validation=held.enter_context(rows))
+            rows = held.enter_context(measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory))
+            chosen = replace(chosen, validation=rows if isinstance(rows, str | os.PathLike) else opened(rows))
         asked = stop or held.enter_context(first_interrupt_asks())
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
         given["display"] = held.enter_context(shown_by(progress))
@@ -232,7 +232,7 @@ class Session:
         if start is not None:
             require_same(recipe, as_model(start).recipe, f"warm_start: {self.options.as_dict()['warm_start']}", "the data")
         if validation is not None:
-            require_same(recipe, opened(validation).recipe, f"validation: {validation}", "the data")
+            require_same(recipe, opened(validation).recipe, f"validation: {self.options.as_dict()['validation']}", "the data")
 
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest

@@ -10,28 +10,31 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from streamcut.certifying.objective import Objective, global_objective, objectives, training_options
+from streamcut.certifying.certify import Objective, global_objective, objectives, training_options
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.views import as_trained
 from streamcut.foundation.rounding import UNSEEN
+from streamcut.io.dataset import Dataset
 from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
 from streamcut.measures.trained_loss import TrainedLoss
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.prediction import scored_chunks
+from streamcut.solvers.progress import Iteration
 from streamcut.training import Session, checked, train
 
 PASSES = 100
@@ -101,13 +104,13 @@ def verify(
 ) -> Verification:
     """See streamcut.api."""
     ceiling = Ceiling(memory)
-    trained: Any = as_model(model, ceiling.expect_model)
+    trained = as_model(model, ceiling.expect_model)
     _check_claims(trained)
     with labelled(trained, data, memory) as rows:
         return _verified(trained, rows, max_passes, memory, force, ceiling)
 
 
-def _check_claims(model: Any) -> None:
+def _check_claims(model: Model) -> None:
     """Raise UsageError for a model of which there is nothing to prove, or nothing here that could."""
     if model.whole_groups:
         raise UsageError(f"task {model.task}: its certificate cannot be verified; train again, with the same seed")
@@ -115,9 +118,9 @@ def _check_claims(model: Any) -> None:
         raise UsageError(f"a model by {model.solver} claims no bound, so there is nothing to verify; smo and sampled cuts do")
 
 
-def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
+def _verified(trained: Model, data: Dataset, passes: int, memory: str, force: bool, ceiling: Ceiling) -> Verification:
     data, divisors = as_trained(trained.problem, data, trained.n_features)
-    if divisors is not None:  # its certificate is for the scaled problem
+    if divisors is not None and isinstance(trained, LinearModel):  # its certificate is for the scaled problem
         trained = replace(trained, weights=np.ascontiguousarray((trained.weights.T * divisors).T))
     if trained.map is not None:
         trained, data = replace(trained, map=None), _features(trained, data)
@@ -130,12 +133,12 @@ def _verified(trained: Any, data: Any, passes: int, memory: str, force: bool, ce
     if isinstance(trained, KernelModel):
         ceiling.expect_rows(trained, data.manifest)
         return replace(_kernel(trained, data), same_data=same)
-    found = _proved(trained, data, passes, memory)
+    found = _proved(cast(LinearModel, trained), data, passes, memory)
     ceiling.keep()
     return replace(found, same_data=same)
 
 
-def _features(model: Model, data: Any) -> MappedDataset:
+def _features(model: Model, data: Dataset) -> MappedDataset:
     """`data` in the features of the model's map. Raises BadInputError for features that the model does not know."""
     found = data.manifest.statistics.n_features
     if found > model.n_features:
@@ -144,7 +147,7 @@ def _features(model: Model, data: Any) -> MappedDataset:
     return MappedDataset(data, model.map)
 
 
-def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
+def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Verification:
     """A linear model: F at its weights, then training."""
     problem, wrong = training_options(model, data), list[str]()
     if "warm_start" in problem:
@@ -161,11 +164,16 @@ def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
     each = [Verification(rows, True, c, *F) for c, F in zip(certificates, values, strict=True)]
     each = [replace(one, problems=tuple(_misstated(one))) for one in each]
     if not wrong and all(one.consistent for one in each):
-        watched = _Decided(each)
+        decided, claimed, slack = list[bool](), each[0].recorded.lower_bound, each[0].slack
+
+        def see(now: Iteration) -> None:  # of several problems, the end decides
+            if len(each) == 1 and (now.lower_bound >= claimed or now.primal < claimed - slack):
+                decided.append(True)
+
         part = _PART if len(each) == 1 else _PART_OF_CLASS
         gaps = [(one.primal - one.recorded.lower_bound) / one.primal if one.primal > 0.0 else 0.0 for one in each]
         limits: dict[str, Any] = {"tol": None, "tol_relative": max(part * min(gaps), _LEAST), "max_passes": passes}
-        found: Any = train(data, **problem, **limits, memory=memory, on_iteration=watched.see, stop=watched)
+        found = train(data, **problem, **limits, memory=memory, on_iteration=see, stop=lambda: bool(decided))
         if found.labels != model.labels or not math.isclose(found.C, model.C, rel_tol=AGREEMENT):
             wrong.append(f"training on these rows has labels {found.labels} and C {found.C:.10g}, it has other ones")
         passed = found.history[-1]["passes"]
@@ -176,22 +184,7 @@ def _proved(model: Any, data: Any, passes: int, memory: str) -> Verification:
     primal, error = (math.fsum(getattr(one, name) for one in each) for name in ("primal", "error"))
     proved = [one.lower_bound for one in each if one.lower_bound is not None]
     bound = math.fsum(proved) if len(proved) == len(each) else None
-    return Verification(rows, True, model.certificate, primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
-
-
-class _Decided:
-    """Whether passes so far have proved or refuted the recorded bound of the one problem; of several, the end decides."""
-
-    def __init__(self, each: Sequence[Verification]) -> None:
-        self._one, self._now = each[0], False
-        self._several = len(each) > 1
-
-    def see(self, iteration: Any) -> None:
-        bound = self._one.recorded.lower_bound
-        self._now = iteration.lower_bound >= bound or iteration.primal < bound - self._one.slack
-
-    def __call__(self) -> bool:
-        return self._now and not self._several
+    return Verification(rows, True, certificate_of(certificates), primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
 
 
 def _misstated(found: Verification) -> Iterator[str]:
@@ -220,7 +213,7 @@ def _compared(one: Verification, new: Certificate, passes: int) -> Verification:
     return replace(one, lower_bound=new.lower_bound, passes=passes, problems=tuple(wrong))
 
 
-def _kernel(model: KernelModel, data: Any) -> Verification:
+def _kernel(model: KernelModel, data: Dataset) -> Verification:
     """½‖w‖² from the support vectors, the losses of the rows, and the dual point."""
     rows, loss_sum, total = 0, 0.0, 0.0
     dual, doubt, several = ClaimedPoint(model), KernelDoubt(model), model.scores_per_row > 1

@@ -87,7 +87,7 @@ def make_plan(
     kept = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
     kept = kept if features is None else features
     counted = kept if n_features is None else n_features if n_features <= kept else 0
-    tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES * (features is None)  # none while a store is resumed
+    tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES
     shards = [shard_nnz]
     if shard_nnz is None:
         sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // _SHARD_LEAST).bit_length())]

@@ -13,7 +13,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.sources.labels import Labels
-from streamcut.io.sources.source import cuts
+from streamcut.io.sources.source import Place, cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,8 @@ def canonical(
     `labels` reads the labels; without it they are finite numbers. `where` and `row_in_file` name the place in messages. Raises
     BadInputError with the first offending row.
     """
-    place = _Place(where, row_in_file)
     n = raw.n_rows
+    place = Place(where, row_in_file + np.arange(n + 1), first_row)
     indptr = expect_pointers(np.asarray(raw.indptr), INT64_MAX, place, "row pointer")
     indptr -= indptr[0]
     nnz = int(indptr[-1])
@@ -105,20 +105,10 @@ def canonical(
     )
 
 
-class _Place:
-    """Names a row for messages."""
-
-    def __init__(self, where: str, row: int) -> None:
-        self.where, self.row = where, row
-
-    def __call__(self, i: int) -> str:
-        return f"{self.where}: row {self.row + int(i)} (0-based)"
-
-
-def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Place, row_of: np.ndarray) -> np.ndarray:
+def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: Place, row_of: np.ndarray) -> np.ndarray:
     """float32 or float64 `values`, checked to be finite before and after the conversion."""
     if values.dtype.kind not in "biuf":
-        raise BadInputError(f"{place.where}: values of type {values.dtype} are not real numbers")
+        raise BadInputError(f"{place.file}: values of type {values.dtype} are not real numbers")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         bad = int(np.flatnonzero(~np.isfinite(values))[0])
         raise BadInputError(f"{place(row_of[bad])}: value {values[bad]} is not finite")
@@ -133,7 +123,7 @@ def _values(values: np.ndarray, rules: RowRules, counters: Counter, place: _Plac
     return converted
 
 
-def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: _Place):
+def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, place: Place):
     """The entries with indices strictly increasing in each row."""
     same_row = row_of[1:] == row_of[:-1]
     descents = same_row & (indices[1:] < indices[:-1])
@@ -158,16 +148,16 @@ def _sorted_unique(row_of, indices, values, rules: RowRules, counters: Counter, 
         with np.errstate(over="ignore"):
             values = np.add.reduceat(values.astype(np.float64), starts).astype(values.dtype)
         if not np.isfinite(values).all():
-            raise BadInputError(f"{place.where}: the sum of duplicate entries overflows; use --dtype=float64")
+            raise BadInputError(f"{place.file}: the sum of duplicate entries overflows; use --dtype=float64")
         return row_of[starts], indices[starts], values
     last = np.concatenate([~again, [True]])
     return row_of[last], indices[last], values[last]
 
 
-def _qid(qid: np.ndarray, place: _Place) -> np.ndarray:
+def _qid(qid: np.ndarray, place: Place) -> np.ndarray:
     whole = qid.dtype.kind in "iu" or (qid.dtype.kind == "f" and (qid == np.floor(qid)).all())
     if not whole or (len(qid) and (qid.min() < 0 or qid.max() > 2**63 - 1)):
-        raise BadInputError(f"{place.where}: qid must be whole numbers from 0 to 2^63-1")
+        raise BadInputError(f"{place.file}: qid must be whole numbers from 0 to 2^63-1")
     return qid.astype(np.int64)
 
 

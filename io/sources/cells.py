@@ -1,7 +1,7 @@
 """Cells: AnnData files (`.h5ad` or Zarr), and matrices of CellRanger (`.h5` of 10x Genomics), whose labels are in another file.
 
 Of AnnData: X, a layer or raw, labels from a column of obs, names from var, read slice by slice. Rows are contiguous in CSR and
-dense matrices; entries of CSC matrices are reordered by rows (see `scattered.py`). Nothing outside a file is followed: HDF5 can
+dense matrices; entries of CSC matrices are reordered by rows (see `arrays.by_rows`). Nothing outside a file is followed: HDF5 can
 refer to other files by links, by virtual data sets and by external storage, and one of Zarr's codecs unpickles.
 """
 

@@ -71,7 +71,7 @@ class MatrixSource:
         self.counters: Counter[str] = Counter()
         self.total_rows = sum(file.n_rows for file in files)
         for column in filter(None, side):
-            column.expect_end(self.total_rows)
+            column.expect(self.total_rows, ", ".join(paths))
         self._recipe = self._common_recipe()
 
     @classmethod
@@ -167,7 +167,8 @@ class MatrixSource:
                 for whole in self.files[number].rows(row):
                     for raw in whole.pieces():
                         if self._side:
-                            columns = (None if each is None else each.read(before + row, raw.n_rows) for each in self._side)
+                            here = slice(before + row, before + row + raw.n_rows)
+                            columns = (None if each is None else each.values[here] for each in self._side)
                             raw = RawRows(raw.indptr, raw.indices, raw.values, *columns)
                         yield number, row, raw
                         row += raw.n_rows

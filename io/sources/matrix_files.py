@@ -39,20 +39,13 @@ class ColumnFile:
             needed = f"{what} needs a text file with one value per line, or a .npy file"
             raise NotFoundError(f"{path}: {error.strerror}; {needed}") from None
         self.path, self.what = path, what
-        self._values = self._array() if path.endswith(".npy") else self._lines()
+        self.values = self._array() if path.endswith(".npy") else self._lines()
 
-    def read(self, start: int, count: int) -> np.ndarray:
-        """Values of rows start … start + count - 1. Raises BadInputError when the file is too short."""
-        found = self._values[start : start + count]
-        if len(found) < count:
-            raise BadInputError(f"{self.path}: {start + len(found)} values, but the matrix has more rows than that")
-        return found
-
-    def expect_end(self, rows: int) -> None:
-        """Raise BadInputError when the file has values for more than `rows` rows."""
-        if (count := len(self._values)) > rows:
-            name = f"; if its first, {self._values[0]!r}, is a name, remove it" if count == rows + 1 else ""
-            raise BadInputError(f"{self.path}: {count} values for the {rows} rows of the matrix{name}")
+    def expect(self, rows: int, matrices: str) -> None:
+        """Raise BadInputError unless the file has a value for each of the rows of `matrices`."""
+        if (count := len(self.values)) != rows:
+            name = f"; if its first, {self.values[0]!r}, is a name, remove it" if count == rows + 1 else ""
+            raise BadInputError(f"{self.path}: {count:,} values for the {rows:,} rows of {matrices}{name}")
 
     def _array(self) -> np.ndarray:
         with readable(self.path, what="not a .npy file"), opened_file(self.path) as file:
@@ -89,7 +82,7 @@ _TEXT_AT_ONCE = 1 << 20  # bytes
 _COORDINATE_BYTES = 64  # (row, column, value) twice while reading, their order, and the resulting CSR
 
 
-def _loaded(path: str, file: Any, **how: Any) -> np.ndarray:
+def _loaded(path: str, file: Any, **how: Any) -> Any:
     """np.load of an array. Raises BadInputError for one of Python objects."""
     try:
         return np.load(file, allow_pickle=False, **how)

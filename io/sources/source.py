@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -87,6 +88,18 @@ def expect_room(limit: int | None, needed: int, what: str) -> None:
             f"{what} takes {format_bytes(needed)} in one piece, and {format_bytes(limit)} of memory are not enough: at least "
             f"{format_enough(least)} are needed; raise --memory"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The origin of rows: row i is row `rows[i]` of `file`, and row `first_row` + i overall."""
+
+    file: str
+    rows: np.ndarray
+    first_row: int
+
+    def __call__(self, row: int) -> str:
+        return f"{self.file}: row {int(self.rows[row])} (0-based)"
 
 
 class GroupCheck:

@@ -1,61 +1,60 @@
-"""Memory that one reading thread reuses: no allocation per shard, so no page faults and a constant peak."""
+"""Memory that one thread reuses: no allocation per shard, so no page faults and a constant peak."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
+from streamcut.io.manifest import Manifest
 from streamcut.io.stores.spec import TRAILER
 
-_WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # returned as these types, regardless of the stored type
+WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # returned as these types, regardless of the stored type
 
 
-class Buffers:
-    """Memory for the largest of `shards`.
+class Space:
+    """Arrays by name, each as large as the largest that was asked for; they are valid until their next use.
 
-    raw   uint8: file contents before they are decoded
+    sizes   bytes to begin with: an array that grows leaves holes in the memory of the process
     """
 
-    def __init__(self, shards: Iterable[ShardInfo]) -> None:
-        raw, room = _sizes(shards)
-        self.raw = np.empty(raw, np.uint8)
-        self._room = {name: np.empty(size, np.uint8) for name, size in room.items()}
+    def __init__(self, sizes: Mapping[str, int] | None = None) -> None:
+        self._bytes = {name: np.empty(size, np.uint8) for name, size in (sizes or {}).items()}
 
-    def stored(self, name: str, info: ArrayInfo) -> np.ndarray:
-        """A view to decode array `name` into, with its stored dtype."""
-        return self._view(name, info.dtype, info.size)
+    def array(self, name: str, dtype: DTypeLike, size: int) -> np.ndarray:
+        needed = size * np.dtype(dtype).itemsize
+        if name not in self._bytes or len(self._bytes[name]) < needed:
+            self._bytes.pop(name, None)  # its memory is free before the larger is taken
+            self._bytes[name] = np.empty(needed, np.uint8)
+        return self._bytes[name][:needed].view(dtype)
 
     def widened(self, name: str, stored: np.ndarray) -> np.ndarray:
-        """Widen `stored`, a view returned by `stored()`: indptr to int64, y and weight to float64."""
-        if stored.dtype == _WIDE[name]:
+        """Array `name` of a shard as the type in WIDE."""
+        if stored.dtype == WIDE[name]:
             return stored
-        wide = self._view(name + " wide", _WIDE[name], len(stored))
+        wide = self.array(f"{name} wide", WIDE[name], len(stored))
         np.copyto(wide, stored)
         return wide
 
-    def _view(self, name: str, dtype: str, size: int) -> np.ndarray:
-        return self._room[name][: size * np.dtype(dtype).itemsize].view(dtype)
-
 
 def buffer_bytes(manifest: Manifest) -> int:
-    """Bytes that one `Buffers` for all shards of a stored data set occupies."""
-    raw, room = _sizes(manifest.shards)
-    return raw + sum(room.values())
+    """Bytes of one Space for all shards of a stored data set."""
+    return sum(largest(manifest).values())
 
 
-def _sizes(shards: Iterable[ShardInfo]) -> tuple[int, dict[str, int]]:
-    """(bytes of the longest file, {buffer: bytes})."""
-    raw = 0
-    room: dict[str, int] = {}
-    for shard in shards:
-        raw = max([raw, *(length for length, _ in shard.files.values())])
+def largest(manifest: Manifest) -> dict[str, int]:
+    """{array: bytes} in a Space for all shards of a stored data set; "raw": files before they are decoded."""
+    sizes = {"raw": 0}
+
+    def add(name: str, size: int) -> None:
+        sizes[name] = max(sizes.get(name, 0), size)
+
+    for shard in manifest.shards:
+        add("raw", max([0, *(length for length, _ in shard.files.values())]))
         for name, info in shard.arrays.items():
-            if name == "data" and shard.ones:
-                continue
-            raw = max(raw, info.stored_bytes + TRAILER)
-            room[name] = max(room.get(name, 0), info.size * np.dtype(info.dtype).itemsize)
-            if name in _WIDE and info.dtype != _WIDE[name]:
-                room[name + " wide"] = max(room.get(name + " wide", 0), info.size * 8)
-    return raw, room
+            if not (name == "data" and shard.ones):
+                add("raw", info.stored_bytes + TRAILER)
+                add(name, info.size * np.dtype(info.dtype).itemsize)
+                add(f"{name} wide", info.size * 8 * (name in WIDE and info.dtype != WIDE[name]))
+    return sizes

@@ -4,7 +4,7 @@ What a store under construction consists of, the same on a disk and in object st
 
 NAME/journal/000000   the options of what was begun (JSON)
 NAME/shards/…         the files of the shards
-NAME/journal/000001   an entry once all files of a shard are there: its record, the statistics so far, where to read on
+NAME/journal/000001   an entry once all files of a shard are there: its record, and where to read on
 NAME/manifest.json    last; with it NAME is a store, and the journal is removed
 """
 

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 from streamcut.io.manifest import ArrayInfo, ShardInfo, damaged
-from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.buffers import Space
 from streamcut.io.stores.files import Files
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS, shard_name
 from streamcut.io.stores.store import Store, read_guarded
@@ -28,9 +28,9 @@ _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 class HDF5Store(Store):
     """A directory of HDF5 files written by StoreWriter. Opened by `open_dataset`, which has checked the manifest."""
 
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
         ((name, guard),) = self.manifest.shards[shard].files.items()
-        image = read_guarded(str(self.path), f"{SHARDS}/{name}", guard, buffers.raw)
+        image = read_guarded(str(self.path), f"{SHARDS}/{name}", guard, buffers)
         try:
             with h5py.File(io.BytesIO(image.data), "r") as file:
                 for array_name, array in out.items():

@@ -29,6 +29,7 @@ from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import parse_size
 from streamcut.io.manifest import MAX_MANIFEST, Manifest, chunk_length, chunk_name, damaged, parse_manifest
 from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
+from streamcut.io.stores.buffers import Space
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, TRAILER
 from streamcut.io.stores.store import Store
 from streamcut.io.stores.zarr_layout import crc32c
@@ -160,7 +161,7 @@ class RemoteStore(Store):
                 if shard not in self._coming and held + self._sizes[shard] <= self.held_bytes:
                     self._coming[shard] = me, self._begun(shard)
 
-    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
+    def content(self, shard: int, name: str, buffers: Space) -> np.ndarray:
         file, info = chunk_name(shard, name), self.manifest.shards[shard].arrays[name]
         with self._lock:
             _, chunks = self._coming.get(shard, (None, {}))

@@ -15,17 +15,17 @@ from streamcut.foundation import systems
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
 from streamcut.io.dataset import ShownDataset, first_rows
-from streamcut.io.manifest import Manifest, ShardInfo, chunk_length, chunk_name, damaged, shard_files
+from streamcut.io.manifest import Manifest, chunk_length, chunk_name, damaged, shard_files
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
-from streamcut.io.stores.buffers import Buffers
+from streamcut.io.stores.buffers import Space, largest
 from streamcut.io.stores.spec import METADATA, RECIPE, SHARDS, TRAILER, shard_name
 from streamcut.io.stores.zarr_layout import crc32c, decode, read_trailer
 
 _AHEAD = 128 << 10  # bytes: Linux may truncate longer readahead requests to this
 
 
-def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarray | None) -> np.ndarray:
-    """The `length` bytes of the file `name` ("a/b") of the store `root`, as a view of `raw` (uint8, large enough) if given.
+def read_exactly(root: str | os.PathLike, name: str, length: int, buffers: Space | None = None) -> np.ndarray:
+    """The `length` bytes of the file `name` ("a/b") of the store `root`, uint8, in `buffers` if given.
 
     Raises CorruptError when the file is missing, not a regular file, unreadable or of another length, NotFoundError without
     permission to read it.
@@ -36,7 +36,7 @@ def read_exactly(root: str | os.PathLike, name: str, length: int, raw: np.ndarra
             found = os.fstat(file.fileno()).st_size
             if found != length:
                 raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
-            view = np.empty(length, np.uint8) if raw is None else raw[:length]
+            view = (buffers or Space()).array("raw", np.uint8, length)
             rest = view.data
             while rest:
                 if not (got := file.readinto(rest)):
@@ -64,13 +64,13 @@ def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
             os.close(handle)
 
 
-def read_guarded(root: str | os.PathLike, name: str, guard: tuple[int, int], raw: np.ndarray | None = None) -> np.ndarray:
-    """The content of a store's file, whose (length, CRC-32C) must be `guard`; a view of `raw` if given.
+def read_guarded(root: str | os.PathLike, name: str, guard: tuple[int, int], buffers: Space | None = None) -> np.ndarray:
+    """The content of a store's file, whose (length, CRC-32C) must be `guard`, in `buffers` if given.
 
     Raises as read_exactly does.
     """
     length, crc = guard
-    content = read_exactly(root, name, length, raw)
+    content = read_exactly(root, name, length, buffers)
     if crc32c(content) != crc:
         raise damaged(f"{os.fspath(root)}/{name}", "does not have the checksum that the manifest states")
     return content
@@ -99,17 +99,17 @@ class Store(ShownDataset):
         self._named: set[int] = set()  # shards already being fetched
         self._sound: set[int] = set()  # shards with checked structure: equal checksums mean they are unchanged
 
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Buffers) -> None:
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
         """Decode the arrays named in `out` into it (dtypes and sizes as in the manifest), and check their checksums.
 
-        May use `buffers.raw`. Raises CorruptError naming the file.
+        Raises CorruptError naming the file.
         """
         arrays = self.manifest.shards[shard].arrays
         for name, array in out.items():
             info = arrays[name]
             if not info.size:
                 continue  # Zarr stores no chunk for an empty array
-            content = self.content(shard, name, buffers.raw)
+            content = self.content(shard, name, buffers)
             path = f"{self.path}/{chunk_name(shard, name)}"
             payload = content[:-TRAILER]
             crc = crc32c(payload)
@@ -122,10 +122,10 @@ class Store(ShownDataset):
             except ValueError as error:
                 raise damaged(path, str(error)) from None
 
-    def content(self, shard: int, name: str, raw: np.ndarray) -> np.ndarray:
-        """The stored chunk of array `name`, uint8, of the right length; may be a view of `raw`."""
+    def content(self, shard: int, name: str, buffers: Space) -> np.ndarray:
+        """The stored chunk of array `name`, uint8, of the right length; may be in `buffers`."""
         length = chunk_length(self.manifest.shards[shard].arrays[name])
-        return read_exactly(str(self.path), chunk_name(shard, name), length, raw)
+        return read_exactly(str(self.path), chunk_name(shard, name), length, buffers)
 
     def expect(self, *shards: int) -> None:
         """Let the system read the files of the first two shards into its cache while this thread computes, so that the disk stays
@@ -163,21 +163,22 @@ class Store(ShownDataset):
         """A file of the store, whose (length, CRC-32C) must be `guard`. Raises CorruptError."""
         return read_guarded(str(self.path), name, guard).tobytes()
 
-    def buffers(self, shards: Iterable[ShardInfo] | None = None) -> Buffers:
-        """Memory for one reading thread: for any shard, or any of `shards`."""
-        return Buffers(self.manifest.shards if shards is None else shards)
+    def buffers(self) -> Space:
+        """Memory for one reading thread, `buffer_bytes` in all."""
+        return Space(largest(self.manifest))
 
-    def read(self, shard: int, buffers: Buffers | None = None) -> Chunk:
+    def read(self, shard: int, buffers: Space | None = None) -> Chunk:
         """Shard number `shard`; see Dataset.read. Without `buffers` the arrays are new and belong to the caller."""
         if not 0 <= shard < len(self.manifest.shards):
             raise IndexError(f"shard {shard} of {len(self.manifest.shards)}")
         info = self.manifest.shards[shard]
         names = [name for name in info.arrays if not (info.ones and name == "data")]
-        return self.read_arrays(shard, names, self.buffers([info]) if buffers is None else buffers)
+        return self.read_arrays(shard, names, buffers or Space())
 
-    def read_arrays(self, shard: int, names: Iterable[str], buffers: Buffers) -> Chunk:
+    def read_arrays(self, shard: int, names: Iterable[str], buffers: Space) -> Chunk:
         """The same with the arrays `names`; without "data" every value is 1."""
-        arrays = {name: buffers.stored(name, self.manifest.shards[shard].arrays[name]) for name in names}
+        found = self.manifest.shards[shard].arrays
+        arrays = {name: buffers.array(name, found[name].dtype, found[name].size) for name in names}
         self.fill(shard, arrays, buffers)
         arrays |= {name: buffers.widened(name, arrays[name]) for name in ("indptr", "y")}
         if shard not in self._sound:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from streamcut.errors import CorruptError
 from streamcut.io.features import FeatureTally, feature_statistics
 from streamcut.io.manifest import StatisticsBuilder, damaged, guarded_files
 from streamcut.io.opening import open_dataset
-from streamcut.io.stores.buffers import Buffers
 from streamcut.io.stores.files import files_of
 from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
 from streamcut.io.stores.store import Store
@@ -96,8 +95,7 @@ def _content_of_files(data: Store, files: dict[str, tuple[int, int | None]], rea
 def _content_problems(data: Store) -> Iterator[str]:
     """Read every array of every shard."""
     stated, sound = data.manifest.statistics, True
-    shards = [replace(shard, ones=False) for shard in data.manifest.shards]  # values that are all 1 are stored, too
-    buffers, statistics = Buffers(shards), StatisticsBuilder()
+    buffers, statistics = data.buffers(), StatisticsBuilder()
     kept = FEATURES in data.manifest.extras
     tally = FeatureTally(min(max(stated.n_features, 1), MOST_FEATURES) if kept else 0)
     for shard, info in enumerate(data.manifest.shards):

@@ -6,6 +6,7 @@ an uninterrupted one.
 
 from __future__ import annotations
 
+import logging
 import os
 import uuid
 from collections import deque
@@ -17,16 +18,17 @@ from typing import Any
 import numpy as np
 
 import streamcut
-from streamcut.errors import BadInputError, LockedError, UsageError
+from streamcut.errors import BadInputError, CorruptError, LockedError, UsageError
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
-from streamcut.io.features import FeatureStatistics, FeatureTally, by_passes
+from streamcut.io.features import FeatureTally
 from streamcut.io.manifest import (
     ArrayInfo,
     Manifest,
     ShardInfo,
+    Statistics,
     StatisticsBuilder,
     canonical_json,
     fingerprint,
@@ -56,7 +58,9 @@ from streamcut.io.stores.spec import (
 from streamcut.io.stores.structure import INT32_MAX, first_problem, narrowed, smallest
 from streamcut.io.stores.zarr_layout import MAX_BYTES
 
-_FEATURES_AT_ONCE = 1 << 19  # when the shards of a resumed store are reread: 16 MiB
+log = logging.getLogger(__name__)
+
+_ANY = Statistics(n_features=2**63 - 1, max_row_nnz=2**63 - 1, max_abs_value=np.inf)  # of shards that are not a store yet
 _UPLOADS = 64 << 20  # bytes of objects on their way, and their copies
 
 
@@ -117,15 +121,14 @@ class StoreWriter:
         self._first_entry = canonical_json({"options": self._options, "run": uuid.uuid4().hex})
         self._resume, self._force, self._threads = resume, force, threads
         self._statistics = StatisticsBuilder()
-        self._features = 0 if n_features is not None and n_features > features else features
-        self._tally = FeatureTally(self._features)
+        self._tally = FeatureTally(0 if n_features is not None and n_features > features else features)
         self._shards: list[ShardInfo] = []
         self._kept = {entry(0)}  # the names of files of an earlier run to go on from
         self._pending: list[Chunk] = []
         self._entries = 0  # of them
         self._least = 0  # size of pending rows, all of one group, below which it is not worth looking for its end
         self._blocks: deque[tuple[int, dict]] = deque()  # first row and position of blocks with rows that are not handed out
-        self._in_flight: deque[tuple[Future[ShardInfo], dict]] = deque()  # shards being written, and the rest of their entries
+        self._in_flight: deque[tuple[Future[ShardInfo], dict]] = deque()  # shards being written, and where to read on after them
         self._begun = False
         self._cut = 0  # rows handed out in shards
         self._columns: tuple[bool, bool] | None = None
@@ -139,7 +142,7 @@ class StoreWriter:
             names = self._files.names()
             remove(self._files, {name for name in names if name.startswith(f"{SCRATCH}/")})
             if self._resume and MANIFEST not in names:
-                self._go_on(entries(self._files), names)
+                self._go_on(entries(self._files))
             self._pool = ThreadPoolExecutor(self._threads, "streamcut-write")
             stack.callback(self._pool.shutdown, cancel_futures=True)
             self._stack = stack.pop_all()
@@ -195,7 +198,7 @@ class StoreWriter:
             files=zarr_layout.guards(documents),
         )
         extras = {} if recipe is None else {RECIPE: recipe.to_json()}
-        if (features := self._feature_statistics(manifest)) is not None:
+        if (features := self._tally.finish()) is not None:
             extras[FEATURES] = features.to_bytes()
         self._files.put((name, (content,)) for name, content in {**documents, **extras}.items())
         manifest = replace(manifest, extras=zarr_layout.guards(extras))
@@ -206,27 +209,25 @@ class StoreWriter:
         remove(self._files, {entry(number) for number in range(len(shards) + 1)})
         return manifest
 
-    def _feature_statistics(self, manifest: Manifest) -> FeatureStatistics | None:
-        """Feature statistics of all rows; the shards of a resumed store are reread for them."""
-        if self.position is None:
-            return self._tally.finish()
-        if manifest.statistics.n_features > self._features:
-            return None
-        return by_passes(store_of(self._files.root, manifest), _FEATURES_AT_ONCE)
-
-    def _go_on(self, records: list[dict], names: dict[str, int]) -> None:
-        """Resume from the finished shards of an earlier run, whose files are among `names`."""
-        if records:
-            check_options(records[0]["options"], self._options, self.path)
-        for number, record in enumerate(records[1:]):
-            shard = shard_from_record(record["shard"])
-            files = shard_files(self._backend, number, shard)
-            if any(names.get(name) != length for name, (length, _) in files.items()):
+    def _go_on(self, records: list[dict]) -> None:
+        """Resume from the shards of an earlier run that `records` lists, as far as they are sound: they are read once more."""
+        if not records:
+            return
+        check_options(records[0]["options"], self._options, self.path)
+        shards = tuple(shard_from_record(record["shard"]) for record in records[1:])
+        written = store_of(self._files.root, Manifest(_ANY, shards, "", self._backend))
+        buffers = written.buffers()
+        for number, shard in enumerate(shards):
+            try:
+                rows = written.read(number, buffers)
+            except CorruptError as error:
+                log.info("begun anew at shard %d: %s", number, error)
                 break
+            self._statistics.add(rows)
+            self._tally.add(rows)
             self._shards.append(shard)
-            self._kept |= {*files, entry(number + 1)}
-            self._statistics, self.position = StatisticsBuilder.from_state(record["statistics"]), record["next"]
-            self._tally = FeatureTally(0)  # the counts of earlier runs are lost: the shards will be reread
+            self._kept |= {*shard_files(self._backend, number, shard), entry(number + 1)}
+            self.position = records[number + 1]["next"]
         self.n_rows = self._cut = self._statistics.n_rows
 
     def _begin(self) -> None:
@@ -276,8 +277,7 @@ class StoreWriter:
         number = len(self._shards) + len(self._in_flight)
         while len(self._blocks) > 1 and self._blocks[1][0] <= self._cut:
             self._blocks.popleft()
-        record = {"statistics": self._statistics.state(), "next": self._blocks[0][1]}
-        self._in_flight.append((self._pool.submit(self._written, number, rows), record))
+        self._in_flight.append((self._pool.submit(self._written, number, rows), self._blocks[0][1]))
 
     def _written(self, shard: int, rows: Chunk) -> ShardInfo:
         """Encode and write a shard; runs in a background thread."""
@@ -306,9 +306,11 @@ class StoreWriter:
 
     def _commit(self) -> None:
         """Wait until the oldest shard in flight is written, and add it to the journal."""
-        written, record = self._in_flight.popleft()
+        written, following = self._in_flight.popleft()
         info = written.result()
-        self._put(entry(len(self._shards) + 1), canonical_json({"shard": shard_record(info), **record}), "convert.journal")
+        self._put(
+            entry(len(self._shards) + 1), canonical_json({"shard": shard_record(info), "next": following}), "convert.journal"
+        )
         self._shards.append(info)
 
     def _put(self, name: str, content: bytes, point: str) -> None:

@@ -16,11 +16,12 @@ import pyarrow.compute as pc
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
+from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
 from streamcut.io.tables import text_words
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite
 from streamcut.io.tables.kernels import words_from
-from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
+from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 
@@ -30,25 +31,14 @@ _NOTHING = np.array([NONE], np.int32)
 _NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The origin of a batch's rows: row i is row `rows[i]` of `file`, and row `first_row` + i overall."""
-
-    file: str
-    rows: np.ndarray
-    first_row: int
-
-    def __call__(self, row: int) -> str:
-        return f"{self.file}: row {int(self.rows[row])} (0-based)"
-
-    def said(self, name: str, make: Callable[[], T]) -> T:
-        """The result of `make` on column `name`; its errors are raised with the place and the column."""
-        try:
-            return make()
-        except ValueOfRowError as error:
-            raise BadInputError(f"{self(error.row)}, column {name!r}: {error.what}") from None
-        except ColumnTypeError as error:
-            raise BadInputError(f"{self.file}: column {name!r} {error}") from None
+def said(place: Place, name: str, make: Callable[[], T]) -> T:
+    """The result of `make` on column `name` of these rows; its errors are raised with the place and the column."""
+    try:
+        return make()
+    except ValueOfRowError as error:
+        raise BadInputError(f"{place(error.row)}, column {name!r}: {error.what}") from None
+    except ColumnTypeError as error:
+        raise BadInputError(f"{place.file}: column {name!r} {error}") from None
 
 
 @dataclass(slots=True)
@@ -82,7 +72,7 @@ class Encoder:
 
     def __init__(self, recipe: Recipe, *, learn: bool = False, most: int = 0, room: int | None = None) -> None:
         assert recipe.table is not None
-        self.recipe, self.table, self._most = recipe, recipe.table, most
+        self.recipe, self.table = recipe, recipe.table
         self.learns = learn and recipe.hash_bits is None
         numeric = [column for column in self.table.columns if column.role == NUMERIC]
         names = recipe.names or [self.table.key(column.name) for column in numeric]
@@ -160,7 +150,7 @@ class _Batch:
             elif column.role == TIME:
                 times = self._times(column)
                 for part in column.parts:
-                    words = self._given(name, self.place.said(name, partial(part_of_time, times, part)))
+                    words = self._given(name, said(self.place, name, partial(part_of_time, times, part)))
                     slots.append(_Slot(name, KeyColumn(f"{key}.{part}=", words), absent))
             elif column.role != TEXT:
                 slots.append(_Slot(name, KeyColumn(f"{key}=", self._category(column)), absent))
@@ -181,15 +171,10 @@ class _Batch:
             columns += [slot.keys, _absent(slot.absent, missing)] if lacking[-1] else [slot.keys]
             names += [slot.name] * (1 + lacking[-1])
         keys = self.encoder.keys
-        try:
-            features = keys.learn(columns) if self.encoder.learns else [keys.find(c.words.words, c.prefix) for c in columns]
-        except TooManyKeysError as error:
-            raise BadInputError(
-                f"{self.place.file}: more than {self.encoder._most:,} different categories and words (--max-categories), "
-                f"reached in column {names[error.args[0]]!r}; hash them with --hash-bits=22, or raise --max-categories"
-            ) from None
-        except NoRoomForKeysError:
-            raise keys.refusal(self.place.file) from None
+        if self.encoder.learns:
+            features = keys.learn(columns, self.place.file, names)
+        else:
+            features = [keys.find(column.words.words, column.prefix) for column in columns]
         rest = iter(features)
         return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
 
@@ -206,7 +191,7 @@ class _Batch:
 
     def _numbers(self, column: Column) -> np.ndarray:
         """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
-        values = self.place.said(column.name, partial(floats_of, self._column(column.name)))
+        values = said(self.place, column.name, partial(floats_of, self._column(column.name)))
         wrong = ~np.isfinite(values) if self.strict else np.isinf(values)
         if wrong.any():
             row = int(np.argmax(np.isinf(values) if np.isinf(values).any() else wrong))
@@ -240,7 +225,7 @@ class _Batch:
             codes[np.isnan(values)] = -1
             words = Words(codes, pa.array(interval_names(column.edges), pa.large_string()))
         else:
-            words, unfit = self.place.said(name, partial(words_of, self._column(name), column.type or TEXT))
+            words, unfit = said(self.place, name, partial(words_of, self._column(name), column.type or TEXT))
             self._given(name, words)
             if unfit:
                 self.unfit[name] = unfit
@@ -248,7 +233,7 @@ class _Batch:
         return words
 
     def _times(self, column: Column) -> pa.Array:
-        times, lost = self.place.said(column.name, partial(times_of, self._column(column.name)))
+        times, lost = said(self.place, column.name, partial(times_of, self._column(column.name)))
         if lost.any():
             self.unfit[column.name] = int(lost.sum())
         return times
@@ -270,7 +255,7 @@ class _Batch:
         return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", runs.ends)
 
     def _runs(self, column: Column) -> text_words.Runs:
-        texts = self.place.said(column.name, partial(text_words.texts_of, self._column(column.name)))
+        texts = said(self.place, column.name, partial(text_words.texts_of, self._column(column.name)))
         return text_words.words_of_texts(texts, column)
 
     def _counted(self, column: Column, slot: _Slot, table: np.ndarray) -> text_words.Rows:

@@ -20,9 +20,9 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.shuffle import random_keys
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import NUMERIC, TEXT, Column
-from streamcut.io.sources.source import Source
+from streamcut.io.sources.source import Place, Source
 from streamcut.io.tables.arrow import floats_together, numbers_of, without
-from streamcut.io.tables.encoder import Place
+from streamcut.io.tables.encoder import said
 from streamcut.io.tables.files import TableFile, require
 from streamcut.io.tables.labels import typed_rule
 from streamcut.io.tables.roles import check_types, columns_given, label_rule, names_in, roles_of, with_types, written_otherwise
@@ -228,5 +228,5 @@ def _numbers(rows: Iterable[tuple[Place, pa.RecordBatch]], names: Sequence[str])
         if values is None or np.isinf(values).any():
             values = np.empty((len(names), batch.num_rows))
             for at, name in enumerate(names):
-                values[at] = place.said(name, partial(numbers_of, batch.column(name)))
+                values[at] = said(place, name, partial(numbers_of, batch.column(name)))
         yield place.first_row, values

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamcut.errors import MemoryBudgetError
+from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.foundation.units import format_bytes
 from streamcut.io.tables import kernels as k
 from streamcut.io.tables.arrow import codes_of
@@ -19,14 +19,6 @@ UNSEEN, NONE = -2, -1  # no feature: a key that the dictionary lacks; nothing th
 _KEY_BYTES = 240  # at most: a growing dict with its strings and numbers, the names, the recipe
 _TEXT_BYTES = 6  # of memory per byte of a key: two in the dictionary, and JSON has up to six for two
 _NO_ROWS = np.empty(0, np.int64)
-
-
-class TooManyKeysError(Exception):
-    """More different keys than the dictionary may have; its argument is the number of the column that has the first."""
-
-
-class NoRoomForKeysError(Exception):
-    """The keys need more memory than is available."""
 
 
 class Words(NamedTuple):
@@ -117,10 +109,11 @@ class Keys:
         k.hashed(data, starts, stops, np.frombuffer(prefix.encode(), np.uint8), (1 << self.bits) - 1, out)
         return out
 
-    def learn(self, columns: Sequence[KeyColumn]) -> list[np.ndarray]:
+    def learn(self, columns: Sequence[KeyColumn], where: str, names: Sequence[str] = ()) -> list[np.ndarray]:
         """As `find` for each column of a batch, once unknown keys have features, by row, column and position in the row.
 
-        So the features do not depend on how rows were cut into batches. Raises TooManyKeysError, NoRoomForKeysError.
+        So the features do not depend on how rows were cut into batches. Raises BadInputError for too many keys, MemoryBudgetError
+        for keys that take too much memory, on the file `where` and (of too many) on the first column, of `names`, that has them.
         """
         features = [self.find(column.words.words, column.prefix) for column in columns]
         new: list[tuple[Any, ...]] = []
@@ -138,17 +131,16 @@ class Keys:
             feature = self._features.setdefault(key, len(self._features))
             if feature == len(self._features) - 1:
                 if feature >= self._most:
-                    raise TooManyKeysError(number)
+                    reached = f", reached in column {names[number]!r}" if names else ""
+                    raise BadInputError(
+                        f"{where}: more than {self._most:,} different categories, words or names of features (--max-categories)"
+                        f"{reached}; hash them with --hash-bits=22, or raise --max-categories"
+                    )
                 self._text += len(key)
             features[number][word] = feature
         if self.room is not None and new and _KEY_BYTES * len(self) + _TEXT_BYTES * self._text > self.room:
-            raise NoRoomForKeysError
+            raise MemoryBudgetError(
+                f"{where}: the dictionary of categories and words is too large: --memory leaves {format_bytes(self.room)} for "
+                "it; raise --memory, or hash them with --hash-bits=22"
+            )
         return features
-
-    def refusal(self, where: str) -> MemoryBudgetError:
-        """The error when keys do not fit."""
-        left = f"--memory leaves {format_bytes(self.room or 0)} for it"
-        return MemoryBudgetError(
-            f"{where}: the dictionary of categories and words is too large: {left}; raise --memory, or hash them with "
-            "--hash-bits=22"
-        )

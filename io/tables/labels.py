@@ -14,8 +14,8 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, INTEGER, NUMBER, TEXT, Comparison
 from streamcut.io.sources.labels import Labels
+from streamcut.io.sources.source import Place
 from streamcut.io.tables.arrow import NULLS, codes_of, decoded, floats_of, kind_of
-from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.values import spelled, type_of
 
 _COMPARE = {

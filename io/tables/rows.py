@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,13 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import BOOLEAN, BYTES, INTEGER, NUMBER, TEXT, TIME
 from streamcut.io.sources.canonical import checked_weights, narrowed
 from streamcut.io.sources.labels import SKIP
+from streamcut.io.sources.source import Place
 from streamcut.io.tables.arrow import floats_of, kind_of, without
-from streamcut.io.tables.encoder import Encoder, Place
+from streamcut.io.tables.encoder import Encoder
 from streamcut.io.tables.labels import LabelReader
+
+if TYPE_CHECKING:
+    from streamcut.io.conversion.options import ConvertOptions
 
 _NOT = {  # description of values that are not of a type
     BOOLEAN: "neither true nor false",
@@ -42,41 +47,33 @@ def unusual(recipe: Recipe, unseen: Mapping[str, int], unfit: Mapping[str, int])
 
 
 class RowMaker:
-    """Makes rows by `recipe`.
+    """Makes rows by `recipe`, and by the options of `convert` on values and missing labels.
 
-    learn           categories that the recipe lacks are numbered as they occur, at most `most` of them, within `room` of memory
-    learn_labels    labels that are words are numbered likewise
-    labels          whether labels are read; otherwise they are 0
-    missing_labels  "error", or "skip": rows without a label are left out
-    keep            columns to return along with the rows
-    dtype           of values, None: float64 (stores use the smallest exact type)
-
-    in_order        numbers are assigned in order of occurrence: one thread has to make all batches, from the first row on
+    learn     categories that the recipe lacks, and labels that are words, are numbered as they occur, within `room` of memory
+    labels    whether labels are read; otherwise they are 0
+    keep      columns to return along with the rows
+    in_order  numbers are assigned in order of occurrence: one thread has to make all batches, from the first row on
     """
 
     def __init__(
         self,
         recipe: Recipe,
+        options: ConvertOptions,
         *,
         learn: bool = False,
-        learn_labels: bool = False,
-        most: int = 0,
-        labels: bool = True,
-        missing_labels: str = "error",
-        dtype: str | None = None,
-        keep: Sequence[str] = (),
         room: int | None = None,
+        labels: bool = True,
+        keep: Sequence[str] = (),
     ) -> None:
         assert recipe.table is not None
-        self.recipe, self.table = recipe, recipe.table
-        learn = learn and recipe.hash_bits is None
-        self.encoder = Encoder(recipe, learn=learn, most=most, room=room)
-        self.reads_labels = labels and not recipe.labels.none
-        self.in_order = learn or (learn_labels and self.reads_labels)
-        self._labels = LabelReader(recipe.labels, learn=learn_labels)
+        self.recipe, self.table, rule = recipe, recipe.table, recipe.labels
+        self.encoder = Encoder(recipe, learn=learn, most=options.max_categories, room=room if learn else None)
+        self.reads_labels = labels and not rule.none
+        self._labels = LabelReader(rule, learn=learn and rule.learned and not rule.words)
+        self.in_order = self.encoder.learns or (self._labels.learn and self.reads_labels)
         self.keep = list(keep)
-        self._skip = missing_labels == "skip"
-        self._dtype = np.dtype(dtype or "float64")
+        self._skip = options.missing_labels == "skip"
+        self._dtype = np.dtype(options.dtype or recipe.dtype or "float64")
 
     @property
     def columns(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,12 +14,12 @@ import pyarrow as pa
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import readable
+from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
-from streamcut.io.sources.source import GroupCheck, Sizes, ahead, describe, read_ahead
+from streamcut.io.sources.source import GroupCheck, Place, Sizes, ahead, describe, read_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, without
-from streamcut.io.tables.encoder import Place
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import recipe_of, to_find, with_numbers, with_words
 from streamcut.io.tables.labels import LabelCodings
@@ -29,7 +29,6 @@ from streamcut.io.tables.times import check_zone
 from streamcut.io.text.inputs import STDIN
 
 if TYPE_CHECKING:
-    from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.formats.registry import Format, Raw
 
 Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
@@ -53,27 +52,25 @@ class _At(NamedTuple):
 class TableSource:
     """Source over the files of a table.
 
-    same_columns   all files must have the columns of the first one
-    kept           receives the columns that `maker` keeps, a batch for each block of rows
-    one_coding     files that code the same label as 0 and as −1 are refused
-    options        of a conversion whose recipe `begin` completes
+    options   of a conversion, whose recipe `begin` completes, or that a model is scored with; without a recipe in them all files
+              must have the columns of the first one
+    raw       of rows that are scored: receives the columns that `maker` keeps, a batch for each block of rows
     """
 
     def __init__(
         self,
         files: Sequence[TableFile],
         maker: RowMaker,
+        options: ConvertOptions,
         sizes: Sizes = _SCORED,
         *,
-        grouped: bool = True,
-        same_columns: bool = True,
-        kept: deque[pa.RecordBatch] | None = None,
-        one_coding: bool = False,
-        options: ConvertOptions | None = None,
         told: Sequence[str] = (),
+        raw: Raw | None = None,
     ) -> None:
         self.files, self.maker, self.told, self._sizes, self._options = files, maker, told, sizes, options
-        self._grouped, self._same_columns, self._kept, self._one_coding = grouped, same_columns, kept, one_coding
+        self._kept, self._same_columns, rule = None if raw is None else raw.kept, options.recipe is None, maker.recipe.labels
+        words = rule.none or rule.words or rule.learned or rule.comparison
+        self._one_coding = raw is None and options.labels_as == "auto" and not words  # files may not code a label as 0 and as −1
         self._types: dict[str, pa.DataType] = {}
         self.counters: Counter[str] = Counter()
         self.paths = [file.name for file in files if file.name != FRAME_NAME]
@@ -88,10 +85,7 @@ class TableSource:
         with readable(paths[0] if isinstance(paths[0], str) else FRAME_NAME):
             files = [form.reader_class()(path, options.spelling) for path in paths]
             recipe, told = recipe_of(files, options)
-        rule, grouped = recipe.labels, not options.group_by_qid
-        one_coding = options.labels_as == "auto" and not (rule.none or rule.words or rule.learned or rule.comparison)
-        more: dict[str, Any] = {"same_columns": options.recipe is None, "one_coding": one_coding}
-        return cls(files, _maker(recipe, options), grouped=grouped, options=options, told=told, **more)
+        return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, told=told)
 
     @classmethod
     def scoring(cls, form: Format, paths: Sequence[Any], recipe: Recipe, raw: Raw) -> Self:
@@ -103,14 +97,13 @@ class TableSource:
             raise UsageError("the model was trained on rows without labels")
         files = [form.reader_class()(each, recipe.table.spelling) for each in paths]
         how = (raw.labelled, raw.missing_labels, raw.keep)
+        options = ConvertOptions(recipe=recipe, missing_labels=raw.missing_labels)
         if how not in recipe.prepared:  # else its encoder was made for the rows before
             recipe.prepared.clear()
-            labels, missing_labels, keep = how
-            maker = RowMaker(recipe, dtype=recipe.dtype, labels=labels, missing_labels=missing_labels, keep=keep)
-            recipe.prepared[how] = maker
+            recipe.prepared[how] = RowMaker(recipe, options, labels=raw.labelled, keep=raw.keep)
         few = files[0].name == FRAME_NAME and (files[0].n_rows or _FEW) < _FEW
         sizes = _SCORED._replace(threads=1) if few else _SCORED
-        return cls(files, recipe.prepared[how], sizes, same_columns=False, kept=raw.kept)
+        return cls(files, recipe.prepared[how], options, sizes, raw=raw)
 
     @property
     def n_features(self) -> int | None:
@@ -127,22 +120,19 @@ class TableSource:
     def begin(self, sizes: Sizes) -> None:
         """Find bins, means and words by a pass over the rows for each, if the recipe is to be learned. See Source."""
         self._sizes, options, recipe = sizes, self._options, self.maker.recipe
-        assert options is not None
         if options.recipe is not None:
             return
-        table = recipe.table
-        assert table is not None
-        wanted = [column for column in table.columns if to_find(column, options.standardise)]
+        wanted = [column for column in self.maker.table.columns if to_find(column, options.standardise)]
         if wanted:
             self._expect_again("bins and means are found", "--no-standardise, and no bins,")
             recipe = with_numbers(recipe, self._values([column.name for column in wanted]), wanted)
         learn = True
         if (options.weighs_words or options.chooses_words) and any(column.role == TEXT for column in self.maker.table.columns):
             self._expect_again("words are counted", "--text-weights=counts")
-            rows = TableSource(self.files, _maker(recipe, options, room=sizes.keys), sizes, grouped=False)
+            rows = TableSource(self.files, RowMaker(recipe, options, learn=True, room=sizes.keys), options, sizes)
             weighed, least, stopped = options.weighs_words, options.min_count, options.stop_words or ()
             recipe, learn = with_words(rows, weighed=weighed, least=least, stopped=stopped), False
-        self.maker = _maker(recipe, options, learn=learn, room=sizes.keys)
+        self.maker = RowMaker(recipe, options, learn=learn, room=sizes.keys)
 
     def _expect_again(self, what: str, without: str) -> None:
         """Raise UsageError if the rows can be read only once."""
@@ -169,7 +159,7 @@ class TableSource:
             if self._kept is not None and kept is not None:
                 self._kept.append(kept)
             chunk = replace(chunk, first_row=given)
-            if chunk.qid is not None and self._grouped:
+            if chunk.qid is not None and not self._options.group_by_qid:
                 groups.expect_new(chunk.qid, file.name, at.row + (np.arange(chunk.n_rows) if labelled is None else labelled))
             yield chunk, place
             given += chunk.n_rows
@@ -258,17 +248,3 @@ class TableSource:
         elif name != self.maker.table.qid and pa.types.is_integer(found):
             found = pa.float64()
         return self._types.setdefault(name, found)
-
-
-def _maker(recipe: Recipe, options: ConvertOptions, *, learn: bool = True, room: int | None = None) -> RowMaker:
-    """The encoder of a conversion; `learn`: what the recipe lacks is learned unless the options have one."""
-    rule, learn = recipe.labels, learn and options.recipe is None
-    return RowMaker(
-        recipe,
-        learn=learn,
-        learn_labels=learn and rule.learned and not rule.words,
-        most=options.max_categories,
-        missing_labels=options.missing_labels,
-        dtype=options.dtype or recipe.dtype,
-        room=room if learn else None,
-    )

@@ -108,18 +108,23 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
 
 
 @kernel
-def grams(rows, starts, stops, least, most, gram_rows, gram_starts, gram_stops):
-    """Runs of `least` to `most` neighbouring words of a row: as one byte separates the words, a run is a word, too.
+def grams(rows, starts, stops, least, most, by_size, gram_rows, gram_starts, gram_stops):
+    """Runs of `least` to `most` neighbouring words or characters of a row, by their first one, or (`by_size`) by their length.
 
-    Returns their number; if `gram_starts` is empty they are only counted.
+    As one byte separates words, a run of them is a word, too. Returns the number of runs; if `gram_starts` is empty they are only
+    counted.
     """
     count, fill = 0, len(gram_starts) > 0
     gram_rows[0] = 0
     for row in range(len(rows) - 1):
-        for first in range(rows[row], rows[row + 1]):
-            for last in range(first + least - 1, min(first + most, rows[row + 1])):
+        begin, size = rows[row], rows[row + 1] - rows[row]
+        for outer in range(most - least + 1 if by_size else size):
+            for inner in range(size if by_size else most - least + 1):
+                first, length = (inner, least + outer) if by_size else (outer, least + inner)
+                if first + length > size:
+                    break
                 if fill:
-                    gram_starts[count], gram_stops[count] = starts[first], stops[last]
+                    gram_starts[count], gram_stops[count] = starts[begin + first], stops[begin + first + length - 1]
                 count += 1
         gram_rows[row + 1] = count
     return count
@@ -139,11 +144,10 @@ def _is_blank(point):
 def characters(data, offsets, lower, out, rows, places):
     """Texts in lower case, with runs of two blanks or more as one blank.
 
-    `out` receives them as UTF-8, `places` (int64) the position of each character.
-
-    rows int64 (n + 1): row i has places[rows[i] + i] to places[rows[i + 1] + i], the last one being its end.
-    Returns the number of characters. 3 bytes in `out` per byte of data, and a place per byte and per row, suffice: an invalid
-    byte becomes three, lower case turns two into three at most, and every row has one place more than characters.
+    `out` receives them as UTF-8, `places` (int64) the position of each character, and last their end; row i has those from number
+    rows[i] (int64, n + 1) on.
+    Returns the number of characters. 3 bytes in `out` per byte of data, and a place per byte and one more, suffice: an invalid
+    byte becomes three, lower case turns two into three at most.
     """
     count, at, known = 0, 0, len(lower)
     rows[0] = 0
@@ -164,24 +168,9 @@ def characters(data, offsets, lower, out, rows, places):
                     point = np.int64(32)
             elif point < known:
                 point = np.int64(lower[point])
-            places[count + row] = at
+            places[count] = at
             at = _put(out, at, point if point != _BAD else np.int64(0xFFFD))
             count += 1
-        places[count + row] = at
         rows[row + 1] = count
-    return count
-
-
-@kernel
-def character_grams(rows, places, least, most, gram_rows, gram_starts, gram_stops):
-    """Runs of `least` to `most` characters of each row. Returns their number; if `gram_starts` is empty they are only counted."""
-    count, fill = 0, len(gram_starts) > 0
-    gram_rows[0] = 0
-    for row in range(len(rows) - 1):
-        for size in range(least, most + 1):
-            for first in range(rows[row] + row, rows[row + 1] + row - size + 1):
-                if fill:
-                    gram_starts[count], gram_stops[count] = places[first], places[first + size]
-                count += 1
-        gram_rows[row + 1] = count
+    places[count] = at
     return count

@@ -83,33 +83,20 @@ class Runs(NamedTuple):
 def words_of_texts(texts: Texts, wanted: Column) -> Runs:
     """Those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams."""
     data, offsets, letters = texts
-    size = int(offsets[-1] - offsets[0])
-    return (_characters if wanted.characters else _words)(data, offsets, size, letters, *wanted.ngrams)
-
-
-def _words(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> Runs:
-    out, rows = np.empty(2 * size + 8, np.uint8), np.empty(len(offsets), np.int64)
-    starts, stops = np.empty(size // 2 + 1, np.int64), np.empty(size // 2 + 1, np.int64)
-    count = k.tokens(data, offsets, letters.letters, letters.lower, out, rows, starts, stops)
-    starts, stops = starts[:count], stops[:count]
-    if (least, most) == (1, 1):
+    size, rows = int(offsets[-1] - offsets[0]), np.empty(len(offsets), np.int64)
+    if wanted.characters:
+        out, places = np.empty(3 * size + 8, np.uint8), np.empty(size + 1, np.int64)
+        count = k.characters(data, offsets, letters.lower, out, rows, places)
+        starts, stops = places[:count], places[1 : count + 1]
+    else:
+        out, starts, stops = np.empty(2 * size + 8, np.uint8), *np.empty((2, size // 2 + 1), np.int64)
+        count = k.tokens(data, offsets, letters.letters, letters.lower, out, rows, starts, stops)
+        starts, stops = starts[:count], stops[:count]
+    if wanted.ngrams == (1, 1):
         return Runs(rows, out, starts, stops)
-    ends = np.empty_like(rows)
-    runs = np.empty((2, k.grams(rows, starts, stops, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
-    k.grams(rows, starts, stops, least, most, ends, *runs)
-    return Runs(ends, out, *runs)
-
-
-def _characters(data: np.ndarray, offsets: np.ndarray, size: int, letters: Letters, least: int, most: int) -> Runs:
-    out, rows, places = (
-        np.empty(3 * size + 8, np.uint8),
-        np.empty(len(offsets), np.int64),
-        np.empty(size + len(offsets), np.int64),
-    )
-    k.characters(data, offsets, letters.lower, out, rows, places)
-    ends = np.empty_like(rows)
-    runs = np.empty((2, k.character_grams(rows, places, least, most, ends, _NO_ROOM, _NO_ROOM)), np.int64)
-    k.character_grams(rows, places, least, most, ends, *runs)
+    ends, how = np.empty_like(rows), (*wanted.ngrams, wanted.characters)
+    runs = np.empty((2, k.grams(rows, starts, stops, *how, ends, _NO_ROOM, _NO_ROOM)), np.int64)
+    k.grams(rows, starts, stops, *how, ends, *runs)
     return Runs(ends, out, *runs)
 
 

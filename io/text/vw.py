@@ -24,7 +24,7 @@ from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.source import Sizes
-from streamcut.io.tables.keys import KeyColumn, Keys, NoRoomForKeysError, TooManyKeysError, Words, coded
+from streamcut.io.tables.keys import KeyColumn, Keys, Words, coded
 from streamcut.io.text import kernels as svmlight
 from streamcut.io.text import vw_kernels as k
 from streamcut.io.text.blocks import BOM, RawBlock, TextSource, read_blocks, until_known
@@ -182,15 +182,8 @@ class VwSource(TextSource):
         if self._keys.bits is not None:  # which takes less time than finding the distinct ones
             return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
         words = Words(*coded(_texts(out.keys, out.key_ends, entries)))
-        try:
-            found = self._keys.learn([KeyColumn("", words, row_of)])[0] if self._learn else self._keys.find(words.words)
-        except TooManyKeysError:
-            raise BadInputError(
-                f"{name}: more than {self.options.max_categories:,} different features (--max-categories); hash them with "
-                "--hash-bits=22, or raise --max-categories"
-            ) from None
-        except NoRoomForKeysError:
-            raise self._keys.refusal(name) from None
+        columns = [KeyColumn("", words, row_of)]
+        found = self._keys.learn(columns, name)[0] if self._learn else self._keys.find(words.words)
         return found[words.codes]
 
 

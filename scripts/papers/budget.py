@@ -24,8 +24,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.papers.bsgd import BSGD
 from streamcut.solvers.bsca import BSCA
-from streamcut.solvers.budget import MODES, exported, new_slots, squared_norm
-from streamcut.solvers.budget_problem import BudgetProblem
+from streamcut.solvers.budget import MODES, BudgetProblem, exported, new_slots, squared_norm
 
 SETS = {  # C, γ, positive label
     "a9a": (2.0**5, 2.0**-7, 1.0), "ijcnn1": (2.0**5, 2.0, 1.0), "susy_30k": (2.0**5, 2.0**-7, 1.0),

@@ -21,15 +21,13 @@ import scipy.sparse as sp
 from numba import njit
 from sets import Rows
 
-from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.runner import Runner
+from streamcut.foundation.chunk import take
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.oracles.kernel_columns import Responses, take
 from streamcut.papers import rounds
 from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
+from streamcut.papers.rounds import Responses
 from streamcut.papers.sbp import StochasticBatchPerceptron
 from streamcut.prediction import predict
 from streamcut.solvers.progress import Progress, StoppingRule
@@ -96,8 +94,9 @@ def optimum(problem: Problem, kernel: Kernel, C: float, *, bias: bool) -> dict[s
     value = state.certify()
     error = problem.error(kernel, problem.numbers, state.alpha * problem.y, value.intercept)
     curve.append((state.evaluations, error))
-    responses = state.gradient + 1.0 + problem.y * value.intercept
-    norm = float(np.sqrt(state.alpha @ (state.gradient + 1.0)))
+    responses = 1.0 - problem.y * state.gradient
+    norm = float(np.sqrt(state.alpha @ responses))
+    responses += problem.y * value.intercept
     return {"nu": float(np.maximum(0.0, 1.0 - responses).mean()) / norm, "error": error, "curve": curve}
 
 
@@ -117,15 +116,6 @@ def stored_values(X: sp.csr_array, Y: sp.csr_array, gamma: float, path: Path) ->
 
 
 @njit(cache=True)
-def _follow(values, sign, coefficient, scale, c, c_sum):
-    for j in range(len(c)):
-        c[j] = scale * (c[j] + sign[j] * (coefficient * values[j]))
-    if c_sum is not None:
-        for j in range(len(c)):
-            c_sum[j] += c[j]
-
-
-@njit(cache=True)
 def _scores(values, kept, coefficients, out):
     for i in range(len(out)):
         total = 0.0
@@ -134,38 +124,16 @@ def _scores(values, kept, coefficients, out):
         out[i] = total / STEPS
 
 
-class StoredResponses:
-    """streamcut.oracles.kernel_columns.Responses of rows whose kernel values are stored; one row a step, α of all rows."""
+class StoredResponses(Responses):
+    """Responses of rows whose kernel values are stored."""
 
-    passes = 0
-    traffic = Traffic()
-
-    def __init__(self, values: np.ndarray, signs: np.ndarray, *, averaged: bool = False) -> None:
-        self.n_rows, self.signs, self.evaluations = len(signs), signs.astype(np.int8), 0
-        self.c, self.alpha, self.alpha_sum = (np.zeros(self.n_rows) for _ in range(3))
-        self.c_sum = np.zeros(self.n_rows) if averaged else None
-        self.diagonal, self.numbers = np.ones(self.n_rows), np.arange(self.n_rows)
+    def __init__(self, problem: Problem, kernel: Kernel, values: np.ndarray) -> None:
+        super().__init__(problem.chunk, kernel, problem.y.astype(np.int8), problem.d)
         self._values = values
 
-    def alpha_of(self, row: int) -> float:
-        """α of one row."""
-        return float(self.alpha[row])
-
-    def square_of(self, rows: np.ndarray, steps: np.ndarray) -> float:
-        """‖step y φ(x)‖² of the one row."""
-        return float(steps[0] ** 2)
-
-    def step(self, rows: np.ndarray, steps: np.ndarray, scale: float = 1.0) -> None:
-        """α_i += step for the one row, then α and c times `scale`, then both to their sums."""
-        row = int(rows[0])
-        self.alpha[row] += steps[0]
-        if scale != 1.0:
-            self.alpha *= scale
-        if self.c_sum is not None:
-            self.alpha_sum += self.alpha
-        coefficient = float(steps[0]) * float(self.signs[row]) / STEPS
-        _follow(self._values[row], self.signs, coefficient, scale, self.c, self.c_sum)
-        self.evaluations += self.n_rows
+    def column(self, row: int) -> np.ndarray:
+        """k(x_j, x_row) of all rows j."""
+        return self._values[row] / STEPS
 
 
 def solver_on(responses: Any, method: str, seed: int, *, nu: float, C: float, bias: bool = False) -> Any:
@@ -208,7 +176,7 @@ def curves(name: str, most: int | None) -> dict[str, Any]:
             epochs = (5.0 if most else 10.0) * (10.0 if (name, method) == ("a9a", "perceptron") else 1.0)  # as there
             histories = []
             for seed in range(2 if most else SEEDS[name]):
-                responses = StoredResponses(values, problem.y, averaged=method == "sbp")
+                responses = StoredResponses(problem, kernel, values)
                 histories.append(run(solver_on(responses, method, seed, nu=nu, C=C), error, epochs=epochs))
             found[method] = averaged(histories, m)
     found["fourier"] = fourier(problem, kernel, C, [1, 4, 16] if most else [2**power for power in range(9)])
@@ -262,14 +230,14 @@ def with_bias(name: str, most: int | None) -> dict[str, Any]:
     problem, (variance, C, nu) = problem_of(name, most), TABLE_2[name][1]
     kernel = gaussian(variance)
     theirs = libsvm(problem, kernel, C, 400 << 20)
-    runner = Runner(Feed(problem.data, frozenset([0])), plan_lanes(problem.data.manifest.statistics, 1))
-    solver = solver_on(Responses(runner, kernel, 1.0, averaged=True), "sbp", 0, nu=nu, C=C, bias=True)
+    responses = Responses(problem.chunk, kernel, problem.y.astype(np.int8), problem.d)
+    solver = solver_on(responses, "sbp", 0, nu=nu, C=C, bias=True)
     started, looking, curve = time.thread_time(), 0.0, []
 
     def look(alpha: np.ndarray, intercept: float) -> float:
         nonlocal looking
-        before, rows = time.thread_time(), solver.responses.numbers
-        curve.append((before - started - looking, problem.error(kernel, rows, alpha * problem.y[rows], intercept)))
+        before = time.thread_time()
+        curve.append((before - started - looking, problem.error(kernel, problem.numbers, alpha * problem.y, intercept)))
         looking += time.thread_time() - before
         return curve[-1][1]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport, Progress
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.models.model import Model
-    from streamcut.progress.display import Display
+    from streamcut.progress import Display
     from streamcut.solvers.progress import Observer
     from streamcut.tuning import CrossValidated, Tuned
 

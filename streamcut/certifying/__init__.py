@@ -9,5 +9,5 @@ weights can go below, and better weights, whose F shows how far the model is fro
 numbers, with all rounding counted (streamcut.foundation.rounding), and rows may be more than memory holds.
 
 `foreign.py` is what another program's model says about its problem; `estimators.py` reads it from scikit-learn's objects,
-`model_files.py` from files. `objective.py` computes F by one pass, `certify.py` trains from the given weights.
+`model_files.py` from files. `certify.py` computes F by one pass and trains from the given weights.
 """

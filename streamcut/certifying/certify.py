@@ -1,33 +1,109 @@
-"""`certify`: how far any linear model is from the optimum of its own problem."""
+"""`certify`: how far any linear model is from the optimum of its own problem. F at its weights, with a rigorous bound on the
+rounding, from one pass over the rows; then training from these weights."""
 
 from __future__ import annotations
 
 import math
 import os
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from streamcut.bundle.l1_only import L1Only
+from streamcut.bundle.penalty import penalty_of
 from streamcut.certifying.estimators import foreign
 from streamcut.certifying.model_files import read_foreign
-from streamcut.certifying.objective import objectives, training_options
+from streamcut.compiled import vectors
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
-from streamcut.execution.views import ScaledDataset
+from streamcut.execution.views import OccurringDataset, ScaledDataset
+from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.foundation.shown import Shown
+from streamcut.io.dataset import Dataset
+from streamcut.io.manifest import Statistics
+from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import is_model, load_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import BEGUN, Model
+from streamcut.prediction import scored_chunks
 from streamcut.problem import FREE, NONE
-from streamcut.training import train
+from streamcut.training import Session, checked, train
 
 MOST_PASSES = 30  # beyond which training is the better tool
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
 _NOTHING = 1e-12  # of F: the rest is rounding
 _FAR = 0.01  # of F: if the gap is wider, the verdict says what helps
+_SPARE = 32  # roundings in addition to those counted
+_LONGER = 1.0 + 1e-6  # squares of rows were added in float64
+
+
+class Objective(NamedTuple):
+    """F of one problem at given weights; the true one is at most `error` away."""
+
+    value: float
+    error: float
+
+
+def training_options(model: LinearModel, data: Dataset) -> dict[str, Any]:
+    """The options of `train` that pose the problem of `model` on `data`, starting from it if its loss is a sum over rows."""
+    start = {"warm_start": replace(model, witnesses=(), recipe=data.recipe)} if model.problem.of_rows else {}
+    return model.problem.training() | start | ({"solver": model.solver} if model.task == "one-class" else {})
+
+
+def objectives(model: LinearModel, data: Dataset) -> list[Objective]:
+    """F of each problem of a model whose loss is a sum over rows, from one pass over `data`.
+
+    Raises BadInputError for labels and features that the model does not know.
+    """
+    loss, score_error = TrainedLoss(model), _score_error(data.manifest.statistics, model)
+    sums, errors = np.zeros(loss.problems), np.zeros(loss.problems)
+    for chunk, scores in scored_chunks(model, data):
+        near = score_error + 2.0 * np.spacing(np.abs(scores))
+        y, u = loss.rows(chunk)
+        values, far = loss.values(y, scores), loss.farthest(y, scores, near)
+        known, counts = far < math.inf, u > 0.0  # a row of weight 0 may have an infinite loss
+        sums += u[counts] @ values[counts]
+        errors += u[counts] @ (np.where(known, far, 0.0) - np.where(known, values, -math.inf))[counts]
+        errors += gamma(loss.near_one) * float(u.sum())
+    W, C = model.trained_weights, model.C
+    l1 = model.problem.l1
+    penalty: Any = L1Only(l1) if model.problem.l1_only else penalty_of(l1)
+    columns = W.T if loss.problems > 1 else [W.reshape(-1)]
+    prices = [penalty.value(np.ascontiguousarray(column)) for column in columns]
+    return [Objective(price + C * float(s), C * float(e)) for price, s, e in zip(prices, sums, errors, strict=True)]
+
+
+def _score_error(statistics: Statistics, model: LinearModel) -> np.ndarray:
+    """How far each computed score may be off: a part γ of ‖x‖‖w‖, x the longest row with its bias feature."""
+    lengths = np.sqrt((model.augmented_weights**2).sum(axis=0))
+    longest = math.sqrt(statistics.max_squared_norm + model.problem.bias**2) * _LONGER + UNSEEN
+    return gamma(statistics.max_row_nnz + _SPARE) * longest * lengths * _LONGER
+
+
+def global_objective(model: LinearModel, data: Dataset, asked: dict[str, Any], memory: str) -> tuple[Objective, float | None]:
+    """The same for a loss of all scores at once, from the passes of its training; `asked` are the options of `train`.
+
+    Also ρ of the plane ⟨w, x⟩ = ρ, of one class.
+    """
+    one_class = model.task == "one-class"
+    options, _ = checked({**asked, "memory": memory} | ({} if one_class else {"solver": "ocas"}))
+    with Session(data, options, scheduler="threads") as run:
+        job: Any = run.job
+        oracle = job.trainer(run.runner, run.plan).oracle
+        w = model.trained_weights
+        square = vectors.dot(w, w)
+        if isinstance(run.dataset, OccurringDataset):
+            w = np.append(w[run.dataset.index], w[model.n_features :])
+        if one_class:
+            offset, loss, raised = oracle.plane(np.append(w, 0.0))
+        else:
+            oracle.start()
+            offset, loss = None, oracle.cut_at(w)[1]
+            raised = oracle.raised
+    return Objective(objective(square, len(w), model.C, loss), 2.0 * model.C * raised), offset
 
 
 class AfterPass(NamedTuple):
@@ -125,8 +201,8 @@ def certify(
     from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model
     if isinstance(model, Model) or (from_file and is_model(model)):
         what = os.fspath(model) if from_file else "the model"
-        ours = load_model(model, expect) if from_file else model
-        _check_ours(ours, what, {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon})
+        asked = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
+        ours = _expect_ours(load_model(model, expect) if from_file else model, what, asked)
         with labelled(ours, data, memory) as dataset:
             return _certified(ours, what, dataset, passes, memory)
     theirs = read_foreign(os.fspath(model), expect) if from_file else foreign(model)
@@ -139,7 +215,7 @@ def certify(
         return _certified(start, theirs.what, dataset, passes, memory)
 
 
-def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) -> Certified:
+def _certified(start: LinearModel, what: str, dataset: Dataset, passes: int, memory: str) -> Certified:
     """One pass for F of the model `start`, then `passes` of training from it, over rows that match it; `what` names it."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
         values = objectives(start, dataset)
@@ -156,10 +232,10 @@ def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) ->
 
     options = training_options(start, dataset) | {"tol": None, "tol_relative": _NOTHING, "max_passes": passes, "memory": memory}
     try:
-        found: Any = train(dataset, **options)
+        found = cast(LinearModel, train(dataset, **options))
     except MemoryBudgetError as error:
         raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
-    end = found.certificate
+    end = certificate_of(found.certificates)
     lines = enumerate(found.history, 1)  # sums over classes there are rounded to nearest
     course = [after(number, line["primal"], min(line["lower_bound"], end.lower_bound)) for number, line in lines]
     course[-1] = after(len(course), min(end.primal, primal), end.lower_bound)
@@ -172,17 +248,18 @@ def _certified(start: Any, what: str, dataset: Any, passes: int, memory: str) ->
     better = replace(found, problem=posed, parameters=found.parameters | {BEGUN: begun})
     classes = () if len(given) == 1 else tuple(
         (label, each, part(max(0.0, F - one.primal), each.primal))
-        for label, each, F, one in zip(start.labels, given, at_least, found.certificates, strict=True)
+        for label, each, F, one in zip(start.labels or (), given, at_least, found.certificates, strict=True)
     )  # fmt: skip
     rows = dataset.manifest.statistics.n_rows
     return Certified(certificate_of(given), course[-1].at_least, better, tuple(course[-passes:]), rows, classes)
 
 
-def _check_ours(model: Any, what: str, asked: dict[str, Any]) -> None:
-    """Raise UsageError for models that are not linear ones of rows, and for options that override their problem."""
-    if not model.of_features or model.task not in ("binary", "regression", "multiclass"):
+def _expect_ours(model: Model, what: str, asked: dict[str, Any]) -> LinearModel:
+    """`model`. Raises UsageError for models that are not linear ones of rows, and for options that override their problem."""
+    if not (isinstance(model, LinearModel) and model.of_features) or model.task not in ("binary", "regression", "multiclass"):
         raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")
     if model.problem.scale != "none" or not model.problem.of_rows:
         raise UsageError(f"{what}: certify takes losses of rows whose features are not scaled; see `verify`")
     if said := [name for name, value in asked.items() if value is not None]:
         raise UsageError(f"{what} says what it minimises; leave out {', '.join(f'--{name}' for name in said)}")
+    return model

@@ -93,7 +93,7 @@ def _problem(name: str, given: dict[str, Any]) -> dict[str, Any]:
     strength = given["C" if kind.C == "C" else "alpha"]
     if np.ndim(strength) or not 0.0 < strength < np.inf:
         raise refuse("C" if kind.C == "C" else "alpha", "it must be one number above 0, else there is nothing to certify")
-    fit: Any = FREE
+    fit: str | float = FREE
     if kind.constant or given.get("solver") == "liblinear":
         fit = given["intercept_scaling"]
     if not given.get("fit_intercept", True):

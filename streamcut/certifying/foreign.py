@@ -9,6 +9,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
+from streamcut.io.manifest import Statistics
 from streamcut.loss_table import JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.linear import LinearModel
 from streamcut.problem import FREE, NONE, REGULARISED, Problem
@@ -28,7 +29,7 @@ class Foreign:
 
     what: str
     weights: np.ndarray
-    intercept: Any
+    intercept: float | np.ndarray
     said: dict[str, Any] = field(default_factory=dict)
     per_row: bool = False
     balanced: bool = False
@@ -83,7 +84,7 @@ class Foreign:
         numbers = np.asarray(self.said.get("labels") or (-1.0, 1.0))
         return (X, numbers[np.searchsorted(known, y)], *weight)
 
-    def model(self, statistics: Any) -> LinearModel:
+    def model(self, statistics: Statistics) -> LinearModel:
         """Itself as a model for rows with these statistics, about which nothing is proved. Raises UsageError, BadInputError."""
         d, n_features = len(self.weights), statistics.n_features
         if d > n_features:
@@ -94,12 +95,12 @@ class Foreign:
         if self.balanced:
             if statistics.weight_sum is not None:
                 raise UsageError(f"{self.what}: class_weight='balanced' together with row weights; give explicit class weights")
-            low, high = (statistics.n_rows / (2.0 * statistics.labels[label]) for label in problem.labels or ())
+            low, high = (statistics.n_rows / (2.0 * (statistics.labels or {})[label]) for label in problem.labels or ())
             problem = replace(problem, C=problem.C * low, positive_weight=high / low)
         weights = np.concatenate([self.weights, np.zeros((n_features - d, *self.weights.shape[1:]))])
         return LinearModel(weights=weights, intercept=self.intercept, problem=problem)
 
-    def _labels(self, found: Any) -> tuple[float, ...] | None:
+    def _labels(self, found: dict[float, int] | None) -> tuple[float, ...] | None:
         """The labels, which have to be those of the rows, `found`."""
         regresses = self.problem.task == "regression"
         labels = self.problem.labels or (None if not found else (min(found), max(found)))

@@ -135,12 +135,10 @@ def _refuse_existing_object(url: str, option: str, force: bool, reads: Sequence[
 
 def is_unfinished(model_path: str) -> bool:
     """Whether the file is the model of a run that was interrupted, which --resume may replace."""
-    if not exists(model_path):
-        return False
     from streamcut.models.certificate import StopReason
-    from streamcut.models.files import load_model
+    from streamcut.models.files import is_model, load_model
 
-    return load_model(model_path).stop_reason is StopReason.INTERRUPTED
+    return is_model(model_path) and load_model(model_path).stop_reason is StopReason.INTERRUPTED
 
 
 def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:

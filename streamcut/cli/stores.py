@@ -21,7 +21,7 @@ from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing
-from streamcut.progress.display import EVERY, on_last_line
+from streamcut.progress import EVERY, on_last_line
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport, Progress
@@ -296,6 +296,8 @@ def _of_recipe(recipe: Recipe | None) -> dict[str, Any]:
 
 def _for_people(record: dict[str, Any]) -> dict[str, Any]:
     """What is shown of the record of a store or a model: names, labels and inputs by a few, sizes with units."""
+    from streamcut.models.certificate import SCALES
+
     resources, source = record.get("resources", {}), record.get("source", {})
     shown = {name: value for name, value in record.items() if name not in _HIDDEN} | (record.get("certificate") or {})
     words, names = dict(record.get("label_words") or []), record.get("feature_names")
@@ -323,6 +325,7 @@ def _for_people(record: dict[str, Any]) -> dict[str, Any]:
             shown[title] = _some(values, 5) if isinstance(values, list) else values
     shown |= {name: origin[name] for name in ("shuffle", "split", "group_by_qid") if origin.get(name) not in (None, False)}
     counters = source.get("counters", {}).items()
+    shown = {name: value for name, value in shown.items() if name not in SCALES}
     return shown | {f"input {name}": count for name, count in counters if count and name not in ("files", "rows")}
 
 

@@ -20,7 +20,7 @@ from streamcut.foundation.shown import options_text
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.finding import is_raw
-from streamcut.progress.display import Display
+from streamcut.progress import Display
 
 if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan

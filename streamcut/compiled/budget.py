@@ -4,8 +4,8 @@ The kernels of streamcut.solvers.bsca and streamcut.papers.bsgd. The model is Σ
 one of which may be empty (counts[HOLE], β = 0).
 
 Slots never run out. A row is looked up by `source` before it gets a slot, so it has one at most. Without a budget there is a slot
-for every row and every initial vector (streamcut.solvers.budget.Problem.slots); with a budget, maintenance frees a slot as soon
-as the last one is taken.
+for every row and every initial vector (streamcut.solvers.budget.BudgetProblem.slots); with a budget, maintenance frees a slot as
+soon as the last one is taken.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.compiled.kernel_rows import dot, inner_products, kernel_value, kernel_values
-from streamcut.compiled.merging import Tables, best_partner, smallest
+from streamcut.compiled.merging import best_partner, smallest
 from streamcut.compiled.records import entry
 from streamcut.compiler.jit import fused, fused_allocating_helper, fused_inlined, helper, inlined
 
@@ -42,8 +42,8 @@ class Slots(NamedTuple):
     k: np.ndarray  # (slots,) scratch: its kernel values
     entries: np.ndarray  # int32 (d,) scratch: a vector in sparse form
     values: np.ndarray  # (d,) scratch
-    cells: np.ndarray  # int32 (slots,) scratch: cells of the tables
-    tables: Tables
+    cells: np.ndarray  # int32 (slots,) scratch: cells of the table
+    table: np.ndarray  # (merging.CELLS,): least degradations
 
 
 class SparseRows(NamedTuple):
@@ -133,7 +133,7 @@ def _merge(least, fresh, parameters, m):
         inner_products(np.uint64(0), np.uint64(length), m.entries, m.values, m.V, np.uint64(used), m.p)
         kernel_values(m.p, m.square[least], m.square, np.uint64(used), parameters, m.k)
         m.counts[EVALUATIONS] += used
-    other, degradation, h, merged = best_partner(least, m.beta, m.k, used, m.tables, m.cells, m.p)
+    other, degradation, h, merged = best_partner(least, m.beta, m.k, used, m.table, m.cells, m.p)
     if other < 0:
         return np.int64(-1)
     m.sums[DEGRADATION] += degradation

@@ -97,17 +97,19 @@ def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarra
     return out
 
 
-def as_trained(problem: Problem, data: Dataset, n_features: int) -> tuple[Dataset, np.ndarray | None]:
+def as_trained(
+    problem: Problem, data: Dataset, n_features: int, fingerprint: str | None = None
+) -> tuple[Dataset, np.ndarray | None]:  # fmt: skip
     """`data` scaled as `problem` says, and the divisors of its first features, float64 (n_features,); None: nothing is divided.
 
-    Raises UsageError for the scaler of another program.
+    Raises UsageError for the scaler of another program, and for rows of another `fingerprint`, if there is one.
     """
     if problem.scale not in SCALES:
         raise UsageError("a scaler of another program divided the features; certify the last step of its pipeline")
-    if problem.scale == "none":
-        return data, None
-    found = ScaledDataset(data, problem.scale)
-    return found, np.append(found.divisors, np.ones(n_features))[:n_features]
+    rows = scaled(data, problem.scale)
+    if fingerprint is not None and rows.manifest.fingerprint != fingerprint:
+        raise UsageError("these are not the rows that the model was trained on (fingerprints differ)")
+    return rows, np.append(rows.divisors, np.ones(n_features))[:n_features] if isinstance(rows, ScaledDataset) else None
 
 
 def scaled(data: Dataset, scale: str) -> Dataset:

@@ -6,7 +6,7 @@ import io
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import joblib
 import numpy as np
@@ -20,7 +20,6 @@ from sklearn.svm import LinearSVC
 
 from streamcut.data.inputs import rows_of
 from streamcut.errors import UsageError
-from streamcut.exports.export import LinearForm
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import warn
 from streamcut.io.conversion.options import ConvertOptions
@@ -31,6 +30,9 @@ from streamcut.io.sources.source import Sizes
 from streamcut.models.link import Odds
 from streamcut.models.model import Model
 from streamcut.prediction import warn_of
+
+if TYPE_CHECKING:
+    from streamcut.exports.export import LinearForm
 
 log = logging.getLogger(__name__)
 

@@ -115,6 +115,20 @@ def check_csr(X: Any) -> None:
         raise BadInputError(f"X is not a well-formed sparse matrix: {error}") from error
 
 
+def ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(first[i], first[i] + 1, …, lengths[i] numbers for each i; int64 (len(first) + 1,): where those of each begin, and their
+    number)."""
+    starts = np.append(0, np.cumsum(lengths))
+    return np.arange(starts[-1]) + np.repeat(first - starts[:-1], lengths), starts
+
+
+def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
+    """The rows `rows` of a chunk, in that order, as a copy; features, labels and weights only."""
+    places, indptr = ranges(chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows])
+    data, weight = (None if array is None else array[at] for array, at in ((chunk.data, places), (chunk.weight, rows)))
+    return Chunk(indptr, chunk.indices[places], data, chunk.y[rows], None, weight)
+
+
 def copied(chunk: Chunk) -> Chunk:
     """The same rows, copied."""
     return concatenate([chunk])

@@ -17,7 +17,7 @@ from streamcut.foundation.systems import resident_bytes
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, kept_rows
-from streamcut.io.rows import Space
+from streamcut.io.stores.buffers import Space
 from streamcut.jobs.columns import ColumnsJob, Point
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import below

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -21,21 +19,18 @@ from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
-from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import identity
-from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, scored, validation_rows
+from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, measured, validation_rows
 from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
-from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.certificate import StopReason
 from streamcut.models.files import as_model
 from streamcut.models.kernel import KernelModel
 from streamcut.oracles.variance import mean_target
 from streamcut.problem import Problem
-from streamcut.solvers.budget import MODES, Budgeted, BudgetState, Method, Training, filled, new_slots, slots_bytes
-from streamcut.solvers.budget_problem import BudgetProblem
+from streamcut.solvers.budget import MODES, Budgeted, BudgetProblem, BudgetState, Method, Training, filled, new_slots, slots_bytes
 from streamcut.solvers.progress import Progress
 
 BUDGET = 500
@@ -123,15 +118,17 @@ class BudgetedJob:
             self._begin(self.start, state, method, kernel)
         if method.has_alpha:
             runner.row_state.add("duals", np.float64, (len(self.targets),))
-        with ExitStack() as stack:
-            pool = stack.enter_context(ThreadPoolExecutor(self.workers, "target")) if self.workers > 1 else None
-            epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
-            held_out = validation_rows(options, feed.data.manifest.statistics)
-            measure = None if held_out is None else self._measure(problem, held_out)
+        epochs = Epochs(feed, options.seed + state.before, ahead=self._ahead)  # a different order than last time
+        held_out = validation_rows(options, feed.data.manifest.statistics, self.problem)
+
+        def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
+            assert held_out is not None
+            return measured(self._model(Budgeted(models, StopReason.EPOCHS, []), problem), held_out)
+
+        with ThreadPoolExecutor(self.workers, "target") as pool:
             training = Training(
-                method, problem, mode, state, epochs, progress, runner.row_state, runner.rows,
-                measure=measure, pool=pool,
-            )  # fmt: skip
+                method, problem, mode, state, epochs, progress, runner, pool, None if held_out is None else measure
+            )
             found = training.run(options.epochs or EPOCHS)
         if found.reason is StopReason.INTERRUPTED and not found.history:
             raise Interrupted
@@ -165,24 +162,6 @@ class BudgetedJob:
             parameters={**options.as_dict(), "gamma": problem.kernel.gamma, "budget": self.budget},
             fingerprint=self.fingerprint,
         )
-
-    def _measure(self, problem: BudgetProblem, data: Dataset) -> Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None]:
-        """Accuracy, or R², on `data`."""
-
-        def measure(models: list[tuple[np.ndarray, np.ndarray]]) -> float | None:
-            model, right = self._model(Budgeted(models, StopReason.EPOCHS, []), problem), 0
-            fit = RegressionMeasures(model)
-            for block, scores in scored(model, data):
-                said = model.labels_of(scores)
-                if problem.of_numbers:
-                    fit.add(block, scores)
-                elif len(self.targets) == 1:
-                    right += int(np.count_nonzero((said == self.targets[0]) == (block.y == self.targets[0])))
-                else:
-                    right += int(np.count_nonzero(said == block.y))
-            return fit.measures()["r2"] if problem.of_numbers else right / data.manifest.statistics.n_rows
-
-        return measure
 
     def _begin(self, start: KernelModel, state: BudgetState, method: Method, kernel: Kernel) -> None:
         """Fill the models of `state` with the vectors of `start`; the α of these rows stay 0."""

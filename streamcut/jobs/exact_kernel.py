@@ -13,7 +13,7 @@ from streamcut.errors import BadInputError
 from streamcut.execution.lanes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk
+from streamcut.foundation.chunk import Chunk, take
 from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
@@ -25,7 +25,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.kernel import KernelModel
-from streamcut.oracles.kernel_columns import TILE, SharedColumns, read_whole, take, whole_bytes
+from streamcut.oracles.kernel_columns import TILE, SharedColumns, read_whole, whole_bytes
 from streamcut.problem import Problem
 from streamcut.solvers import smo
 from streamcut.solvers.progress import Progress
@@ -85,35 +85,34 @@ class ExactKernelJob:
         return self.problem.labels[1]
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> KernelModel:
-        return self._solved(runner, progress, plan, self._kernel(runner), None)
+        rows = read_whole(runner.feed)
+        return self._solved(rows, runner.feed.data.manifest, progress, plan, self._kernel(runner), None)
 
     def solve_each(self, runner: Runner, progress: Callable[[], Progress], plan: MemoryPlan) -> list[KernelModel]:
         """A model for each label of the data against the rest; `plan` is of a job that is `sharing`."""
-        statistics, kernel = runner.feed.data.manifest.statistics, self._kernel(runner)
-        shared = SharedColumns(statistics.n_rows, plan.row_cache // 2)
+        manifest, kernel, rows = runner.feed.data.manifest, self._kernel(runner), read_whole(runner.feed)
+        shared = SharedColumns(rows.n_rows, plan.row_cache // 2)
         found = []
-        for label in sorted(statistics.labels or {}):
+        for label in sorted(manifest.statistics.labels or {}):
             options = replace(self.options, positive_label=label)
-            own = replace(self, options=options, problem=problem_of_two(options, statistics))
-            found.append(own._solved(runner, progress(), plan, kernel, shared))
+            own = replace(self, options=options, problem=problem_of_two(options, manifest.statistics))
+            found.append(own._solved(rows, manifest, progress(), plan, kernel, shared))
         return found
 
     def _kernel(self, runner: Runner) -> Kernel:
         return centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
 
     def _solved(
-        self, runner: Runner, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
+        self, rows: Chunk, manifest: Manifest, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None
     ) -> KernelModel:
-        options = self.options
-        rows, _ = read_whole(runner.feed)
-        signs = np.where(rows.y == self.positive, 1, -1).astype(np.int8)
+        options, signs = self.options, self._signs(rows)
         upper = options.C * np.where(signs > 0, options.positive_weight, 1.0)
         if rows.weight is not None:
             upper *= rows.weight
         c_bar = float(upper.sum())
         state = smo.SMO(
             kernel.moved(rows), replace(kernel, centre=None), signs, upper,
-            dimension=runner.feed.data.manifest.statistics.n_features, bias=options.bias != 0.0,
+            dimension=manifest.statistics.n_features, bias=options.bias != 0.0,
             cache_bytes=plan.row_cache // (1 + self.sharing), workers=self.workers, shared=shared,
         )  # fmt: skip
         if not state.diagonal.max() <= _LARGEST:
@@ -122,28 +121,26 @@ class ExactKernelJob:
                 "are; scale the features"
             )
         value, reason, history = smo.run(state, progress, c_bar)
-        (support,) = np.nonzero(state.alpha)
         certificate = Certificate(
             value.primal, value.dual, c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
             raised=value.raised,
         )  # fmt: skip
         return self._model(
-            runner,
-            kernel,
-            take(rows, support),
-            state.alpha[support] * signs[support],
-            value.intercept,
-            [by_name(stage) for stage in history],
-            reason=reason,
-            certificates=(certificate,),
-            facts={"evaluations": state.evaluations, "steps": state.steps},
-        )
+            manifest, kernel, rows, state.beta, value.intercept, [by_name(stage) for stage in history], reason=reason,
+            certificates=(certificate,), facts={"evaluations": state.evaluations, "steps": state.steps},
+        )  # fmt: skip
+
+    def _signs(self, rows: Chunk) -> np.ndarray:
+        """The classes ±1, int8 (n,)."""
+        return np.where(rows.y == self.positive, 1, -1).astype(np.int8)
 
     def _model(
-        self, runner: Runner, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
+        self, manifest: Manifest, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
         history: list[dict[str, Any]], **known: Any,
     ) -> KernelModel:  # fmt: skip
+        """The model of all rows whose coefficient is not 0."""
+        (used,) = np.nonzero(coefficients)
         return kernel_model(
-            self.options, self.problem, runner.feed.data.manifest, rows, history, kernel=kernel, intercept=float(intercept),
-            coefficients=np.ascontiguousarray(coefficients, np.float64), **known,
+            self.options, self.problem, manifest, take(rows, used), history, kernel=kernel, intercept=float(intercept),
+            coefficients=coefficients[used], **known,
         )  # fmt: skip

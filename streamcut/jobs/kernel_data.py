@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,11 +22,12 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.kernels.centre import centre_of
-from streamcut.kernels.fourier import FourierMap
 from streamcut.kernels.kernel import RBF, Kernel
+from streamcut.kernels.maps import FourierMap, NystroemMap
+from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.kernel import KernelModel
 from streamcut.models.model import Model
-from streamcut.oracles.landmarks import nystroem_map
+from streamcut.oracles.kernel_columns import fetch
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.variance import automatic_gamma
 from streamcut.problem import Problem
@@ -90,22 +91,36 @@ def check_norms(statistics: Statistics) -> None:
         raise BadInputError("the squared norm of a row is not finite; scale the features")
 
 
-def validation_rows(options: TrainOptions, statistics: Statistics) -> Dataset | None:
-    """The held-out rows of the options, if any. Raises BadInputError for features that the training data lacks."""
+def validation_rows(options: TrainOptions, statistics: Statistics, problem: Problem) -> Dataset | None:
+    """The held-out rows of the options, if any. Raises BadInputError for features that the training data lacks, and for labels
+    that are none of the problem's."""
     if options.validation is None:
         return None
-    data = open_dataset(options.validation)
-    found = data.manifest.statistics.n_features
+    given, name = options.validation, options.as_dict()["validation"]
+    data = cast(Dataset, given) if hasattr(given, "manifest") else open_dataset(given)
+    found, labels = data.manifest.statistics.n_features, data.manifest.statistics.labels
     if found > statistics.n_features:
-        raise BadInputError(f"validation: {options.validation} has {found:,} features, the data only {statistics.n_features:,}")
+        raise BadInputError(f"validation: {name} has {found:,} features, the data only {statistics.n_features:,}")
+    unknown = sorted(set(labels or ()) - set(problem.labels or labels or ()))
+    if unknown and not problem.rest:
+        some = ", ".join(f"{label:g}" for label in unknown[:10])
+        raise BadInputError(f"validation: {name} has labels that the data does not have: {some}")
     return data
 
 
-def scored(model: KernelModel, data: Dataset) -> Iterator[tuple[Chunk, np.ndarray]]:
-    """Blocks of rows, each valid until the next, with their scores."""
-    feed = Feed(data)
-    for block in feed.blocks(0, data.manifest.statistics.n_rows, feed.buffers(), Traffic()):
-        yield block, model.score_chunk(block)
+def measured(model: KernelModel, data: Dataset) -> float | None:
+    """On these rows: R² of a regression, else the share that the model labels as they are labelled."""
+    feed, rows = Feed(data), data.manifest.statistics.n_rows
+    fit, right = RegressionMeasures(model) if model.task == "regression" else None, 0
+    for block in feed.blocks(0, rows, feed.buffers(), Traffic()):
+        scores = model.score_chunk(block)
+        if fit is not None:
+            fit.add(block, scores)
+        elif scores.ndim == 1:
+            right += int(np.count_nonzero((scores > 0.0) == model.is_positive(block.y, block.first_row)))
+        else:
+            right += int(np.count_nonzero(model.labels_of(scores) == block.y))
+    return right / rows if fit is None else fit.measures()["r2"]
 
 
 def with_features(feed: Feed, options: TrainOptions) -> MappedDataset:
@@ -137,3 +152,29 @@ def map_bytes(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:
     work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"
     made = 2 * buffer_bytes(data.manifest)  # a shard is allocated while the previous one exists, and the allocator keeps as much
     return ((work, saved + workers * (2 * behind + made + each + (1 << 20))),)
+
+
+def nystroem_map(feed: Feed, kernel: Kernel, landmarks: int, seed: int) -> NystroemMap:
+    """The map of `landmarks` rows of the data of `feed`, drawn uniformly or in proportion to weights, of weight 0 never."""
+    rows = fetch(feed, _drawn(feed, np.random.default_rng(seed), landmarks), Traffic())
+    return NystroemMap.of(kernel, rows, feed.data.manifest.statistics.n_features, {"landmarks": landmarks, "seed": seed})
+
+
+def _drawn(feed: Feed, rng: np.random.Generator, most: int) -> np.ndarray:
+    """Numbers of up to `most` distinct rows, increasing: drawn uniformly, or in proportion to their weights, never of weight 0.
+
+    With weights each row has the key log(r) / u, r uniform, and the largest are taken (Efraimidis & Spirakis 2006); one pass.
+    """
+    statistics = feed.data.manifest.statistics
+    if statistics.weight_sum is None:
+        return np.sort(rng.choice(statistics.n_rows, min(most, statistics.n_rows), replace=False, shuffle=False))
+    numbers, keys = np.empty(0, np.int64), np.empty(0)
+    for block in feed.blocks(0, statistics.n_rows, feed.buffers(), Traffic()):
+        assert block.weight is not None
+        counts = np.flatnonzero(block.weight)
+        numbers = np.append(numbers, block.first_row + counts)
+        keys = np.append(keys, np.log(rng.random(len(counts))) / block.weight[counts])
+        if len(keys) > most:
+            best = np.sort(np.argpartition(-keys, most - 1)[:most])
+            numbers, keys = numbers[best], keys[best]
+    return numbers

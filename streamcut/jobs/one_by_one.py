@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -106,7 +107,7 @@ class OneByOneTrainer:
         return Progress(rule, observe and (lambda line: observe(named(line, models=before))), stop=all_.stop)
 
 
-def _of_all(line: Iteration, before: list[Iteration], models: Any, classes: str) -> Iteration:
+def _of_all(line: Iteration, before: list[Iteration], models: Sequence[LinearModel], classes: str) -> Iteration:
     """An iteration of a class as one of all: after those `before`, with the sums of the `models` that there are."""
     primal = line.primal + sum(model.certificates[0].primal for model in models)
     bound = line.lower_bound + sum(model.certificates[0].lower_bound for model in models)

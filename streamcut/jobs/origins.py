@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.io.manifest import Manifest
 from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
 from streamcut.oracles.decomposable import Cut
 from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.warm_start import Origin
@@ -22,8 +22,8 @@ def origins(options: TrainOptions, manifest: Manifest, problem: Problem, constan
     Features unknown to the model get weight 0, and several classes may be of another strategy. Raises UsageError for a model of
     a different kind, and what load_model raises.
     """
-    path, model = _given(options), cast(Any, as_model(options.warm_start))
-    if not model.of_features or model.task != problem.task:
+    path, model = _given(options), as_model(options.warm_start or "")
+    if not isinstance(model, LinearModel) or not model.of_features or model.task != problem.task:
         kind = {"binary": "two classes", "regression": "numbers"}.get(problem.task, "several classes")
         raise UsageError(
             f"warm_start: {path} is a model of task {model.task} by {model.solver}; it takes a linear one for {kind}"
@@ -46,7 +46,7 @@ def _given(options: TrainOptions) -> str:
     return options.as_dict()["warm_start"]
 
 
-def _weights(model: Any, options: TrainOptions, manifest: Manifest, constant: float) -> np.ndarray:
+def _weights(model: LinearModel, options: TrainOptions, manifest: Manifest, constant: float) -> np.ndarray:
     """The model's weights in this training's layout, (D, K). Raises UsageError for more features than the data has."""
     n_features = manifest.statistics.n_features
     if model.n_features > n_features:
@@ -62,7 +62,7 @@ def _weights(model: Any, options: TrainOptions, manifest: Manifest, constant: fl
     return W
 
 
-def _cuts(model: Any, problem: Problem, manifest: Manifest, count: int) -> list[Cut | None]:
+def _cuts(model: LinearModel, problem: Problem, manifest: Manifest, count: int) -> list[Cut | None]:
     """The model's cuts of its mean loss where they are cuts of this problem, too; with λ, the witness kept is not a cut."""
     theirs = model.problem if problem.free else replace(model.problem, C=problem.C)  # with a free intercept they hold for one C
     same = theirs == replace(problem, l1=0.0, l1_only=False) and model.fingerprint == manifest.fingerprint

@@ -54,7 +54,7 @@ def _check_size(statistics: Statistics, options: TrainOptions) -> None:
 run_log = logging.getLogger("streamcut.run")
 _FEWEST_CUTS = 20  # of a bundle of default size; bundle-dca's default is smaller
 _SIZES = ("max_cuts", "budget", "samples")  # options that increase memory
-_SIZES_GIVEN = ("batch", "nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the minimum
+_SIZES_GIVEN = ("nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the minimum
 Planned = Callable[[Job], MemoryPlan]
 
 

@@ -45,10 +45,10 @@ class Multivariate:
         flipped = self._flip(scores, worst)
         if worst.delta + flipped >= 0.0:
             return worst.delta + flipped, worst.delta
-        self._flip(scores, _Table(0.0, np.zeros(2, np.int64), np.array([np.inf, -np.inf])))
+        self._flip(scores, _Flips(0.0, np.zeros(2, np.int64), np.array([np.inf, -np.inf])))
         return 0.0, 0.0  # no labelling with k positives is worse than the truth
 
-    def _flip(self, scores: Scores, table: _Table) -> float:
+    def _flip(self, scores: Scores, table: _Flips) -> float:
         """Fill the coefficients by `table`; returns Σ coefficient·score. At a threshold the first rows are flipped."""
         m = int(scores.counts.sum())
         counts = _count_flips(scores, table.thresholds)
@@ -65,25 +65,25 @@ class Multivariate:
 
         return math.fsum(value for sums in scores.sweep(flip) for value in sums)
 
-    def _worst_for_errors(self, scores: Scores) -> _Table:
+    def _worst_for_errors(self, scores: Scores) -> _Flips:
         """A hinge loss for each row separately."""
         thresholds = np.array([-1.0, 1.0])
         flips = np.sum([found[:2] for _, found in _count_flips(scores, thresholds)], axis=0)
-        return _Table(float(flips.sum() / scores.counts.sum()), flips, thresholds)
+        return _Flips(float(flips.sum() / scores.counts.sum()), flips, thresholds)
 
-    def _worst(self, scores: Scores) -> _Table:
+    def _worst(self, scores: Scores) -> _Flips:
         P = int(scores.counts[1])
         if self.loss == "f1":
             hits, alarms, thresholds = _walk_f1(scores)
-            return _Table(1.0 - 2.0 * hits / (P + hits + alarms), np.array([alarms, P - hits]), thresholds)
+            return _Flips(1.0 - 2.0 * hits / (P + hits + alarms), np.array([alarms, P - hits]), thresholds)
         k = P if self.loss == "prbep" else self.k
         full = float(P if self.loss == "rec@k" else k)
         hits, thresholds = _walk_at_k(scores, k, full)
-        return _Table(1.0 - hits / full, np.array([k - hits, P - hits]), thresholds)
+        return _Flips(1.0 - hits / full, np.array([k - hits, P - hits]), thresholds)
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Flips:
     """A labelling: Δ, the numbers of flipped negatives and positives, and the score thresholds of the flips."""
 
     delta: float

@@ -78,6 +78,9 @@ def only_rounding(primal: float, lower_bound: float, c_bar: float) -> bool:
     return lower_bound <= 0.0 and primal <= _NOTHING * c_bar
 
 
+SCALES = ("c_bar", "unit", "raised", "equal")  # fields for arithmetic, which pages and tables for people leave out
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Certificate(Shown):
     """primal is F(w) of the model, lower_bound ≤ min F; both in units of F(w) = ½‖w‖² + λ‖w‖₁ + C Σ u_i ℓ_i(w), where usually

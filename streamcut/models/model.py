@@ -23,7 +23,7 @@ from streamcut.models.link import Link, OwnLink
 from streamcut.problem import Problem
 
 if TYPE_CHECKING:
-    from streamcut.kernels.feature_map import FeatureMap
+    from streamcut.kernels.maps import FeatureMap
 
 BEGUN = "certified"  # the parameter that names the model from which certify found this one, and its distance from the optimum
 

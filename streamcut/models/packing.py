@@ -27,8 +27,8 @@ _MODULES = {
     "Sigmoid": "models.link",
     "SoftmaxLink": "models.link",
     "Kernel": "kernels.kernel",
-    "NystroemMap": "kernels.nystroem",
-    "FourierMap": "kernels.fourier",
+    "NystroemMap": "kernels.maps",
+    "FourierMap": "kernels.maps",
     "Chunk": "foundation.chunk",
     "Problem": "problem",
 }

@@ -107,7 +107,7 @@ class TrainDeclarations:
     warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory. Linear "
         "solvers take its weights, and on the same data its witness; bsca and bsgd its support vectors and steps, and rows of "
         "other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
-    validation: str | None = _learnt(None,
+    validation: Any = _learnt(None,
         "Rows to measure models on, in any form `evaluate` takes; kernel solvers do so as they go.",
         metavar="DATA",
         solvers="budgeted stochastic", role="watcher")
@@ -144,8 +144,6 @@ class TrainDeclarations:
         solvers="budgeted stochastic", tried=(3.0,))
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
         check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes bundle-dca sbp", tried=(0.4,))
-    batch: int | None = _kernel(None, "sbp, sdca, pegasos, perceptron: rows drawn per step.", metavar="ROWS", check=whole(1),
-        solvers="stochastic", tried=(4,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
         check=SIZE, solvers="smo", role="resource")
     samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",

@@ -13,7 +13,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, View
 from streamcut.io.manifest import ArrayInfo, Manifest, ShardInfo
 from streamcut.io.stores.spec import SHARD_NNZ
-from streamcut.kernels.feature_map import FeatureMap
+from streamcut.kernels.maps import FeatureMap
 
 _ABOVE = 1.01  # generous allowance for rounding in the projection
 

@@ -1,6 +1,6 @@
 """Rivals of the stochastic batch perceptron (Cotter et al. 2012, section 4): kernel Pegasos, SDCA and the Perceptron. No bias.
 
-Given     responses of a runner, rows of a batch, a random generator; Pegasos and SDCA also C.
+Given     responses of all rows, a random generator; Pegasos and SDCA also C.
 Returns   the last iterate.
 Stops     with streamcut.papers.rounds.
 """
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.oracles.kernel_columns import Responses
-from streamcut.papers.rounds import KernelMethod
+from streamcut.papers.rounds import KernelMethod, Responses
 
 
 class KernelPegasos(KernelMethod):
@@ -21,30 +20,29 @@ class KernelPegasos(KernelMethod):
     Problem   min ½‖w‖² + C Σ_i max(0, 1 − y_i ⟨w, φ(x_i)⟩); with λ = 1/(C m) that is λ/2 ‖w‖² + the mean hinge loss.
 
         for t = 1, 2, …
-            S = `batch` rows, uniformly;  S⁺ = those of them with y_i ⟨w, φ(x_i)⟩ < 1
-            w ← (1 − 1/t) w + 1/(λt) Σ_{i in S⁺} y_i φ(x_i) / batch
+            i = a row, uniformly
+            w ← (1 − 1/t) w, and + 1/(λt) y_i φ(x_i) if y_i ⟨w, φ(x_i)⟩ < 1
 
     So λ t w is a plain sum of rows, and the responses are kept for it: rows without loss cost no kernel evaluation. α counts how
-    often a row was added, divided by the batch: λ t w = Σ α_i y_i φ(x_i).
+    often a row was added: λ t w = Σ α_i y_i φ(x_i).
     The paper's projection onto ‖w‖ ≤ 1/√λ is optional there and left out, as in its experiments with kernels.
     """
 
     kept = (*KernelMethod.kept, "steps")
 
-    def __init__(self, responses: Responses, *, C: float, batch: int = 1, **given: Any) -> None:
-        super().__init__(responses, batch=min(batch, responses.n_rows), **given)
+    def __init__(self, responses: Responses, *, C: float, **given: Any) -> None:
+        super().__init__(responses, **given)
         self._lambda = 1.0 / (C * responses.n_rows)
         self.steps = 0
 
     def iterate(self) -> None:
         """One step."""
-        m = self.responses.n_rows
-        rows = self.random.integers(m, size=1) if self._batch == 1 else self.random.choice(m, self._batch, replace=False)
-        self.rows_seen += self._batch
-        losing = rows if self.steps == 0 else rows[self.responses.c[rows] < self._lambda * self.steps]
+        row = self.random.integers(self.responses.n_rows, size=1)[0]
+        self.rows_seen += 1
+        losing = self.steps == 0 or self.responses.c[row] < self._lambda * self.steps
         self.steps += 1
-        if len(losing):
-            self.responses.step(np.sort(losing), np.full(len(losing), 1.0 / self._batch))
+        if losing:
+            self.responses.step(row, 1.0)
 
     def predictor(self) -> tuple[np.ndarray, float]:
         return self.responses.alpha / (self._lambda * self.steps), 0.0
@@ -60,28 +58,26 @@ class Shuffled(KernelMethod):
         super().__init__(responses, **given)
         self.order = np.empty(0, np.int64)
 
-    def next_rows(self) -> np.ndarray:
-        """The rows of the next batch."""
+    def next_row(self) -> int:
+        """The next row."""
         if len(self.order) == 0:
             self.order = self.random.permutation(self.responses.n_rows)
-        rows, self.order = self.order[: self._batch], self.order[self._batch :]
-        self.rows_seen += len(rows)
-        return rows
+        row, self.order = int(self.order[0]), self.order[1:]
+        self.rows_seen += 1
+        return row
 
 
 class KernelPerceptron(Shuffled):
     """Misclassified rows are added until there are none (Rosenblatt 1958; Freund & Schapire 1999): w ← w + y_i φ(x_i).
 
-    One epoch has a guarantee on the error; more overfit. In a batch (ours) all rows misclassified before it are added at once. α
-    counts how often a row was added.
+    One epoch has a guarantee on the error; more overfit. α counts how often a row was added.
     """
 
     def iterate(self) -> None:
-        """A step on a batch of rows."""
-        rows = self.next_rows()
-        wrong = rows[self.responses.c[rows] <= 0.0]
-        if len(wrong):
-            self.responses.step(np.sort(wrong), np.ones(len(wrong)))
+        """A step on a row."""
+        row = self.next_row()
+        if self.responses.c[row] <= 0.0:
+            self.responses.step(row, 1.0)
 
 
 class KernelSDCA(Shuffled):
@@ -91,29 +87,23 @@ class KernelSDCA(Shuffled):
 
         α_i ← the best value in [0, C] while the others stay:  α_i + (1 − c_i) / k(x_i, x_i), clipped
 
-    A batch of b rows (ours) takes 1/b of each row's step at once, which never lowers the dual: by concavity its value is at
-    least the mean of those after the single steps. Rows with unchanged α_i cost no kernel evaluation.
+    Rows with unchanged α_i cost no kernel evaluation.
     """
 
     def __init__(self, responses: Responses, *, C: float, **given: Any) -> None:
         super().__init__(responses, **given)
-        self._C, self._diagonal = C, responses.diagonal
+        self._C = C
 
     def iterate(self) -> None:
         """One step."""
-        rows = self.next_rows()
-        alpha = np.array([self.responses.alpha_of(row) for row in rows.tolist()])
-        ahead = 1.0 - self.responses.c[rows]
-        diagonal = self._diagonal[rows]
+        row, responses = self.next_row(), self.responses
+        alpha, diagonal = responses.alpha[row], responses.diagonal[row]
         # A row that is 0 in the kernel's space has c = 0 for any α, and takes all of C.
-        room = np.divide(ahead, diagonal, out=np.full(len(rows), np.inf), where=diagonal > 0.0)
-        steps = np.clip(alpha + room, 0.0, self._C) - alpha
-        moving = steps != 0.0
-        if moving.any():
-            self.responses.step(rows[moving], steps[moving] / len(rows))
+        best = min(max(alpha + (1.0 - responses.c[row]) / diagonal, 0.0), self._C) if diagonal > 0.0 else self._C
+        if best != alpha:
+            responses.step(row, best - alpha)
 
     def figures(self) -> dict[str, float]:
         """The value of the dual."""
         alpha = self.responses.alpha
-        c = self.responses.c[self.responses.numbers]
-        return {"dual": float(alpha.sum() - 0.5 * (alpha @ c))}
+        return {"dual": float(alpha.sum() - 0.5 * (alpha @ self.responses.c))}

@@ -1,4 +1,4 @@
-"""The loop of iterative kernel solvers: measurements, stopping, checkpoints."""
+"""Iterative kernel solvers: responses of all rows in memory, and the loop with measurements, stopping and checkpoints."""
 
 from __future__ import annotations
 
@@ -11,35 +11,69 @@ from typing import Any
 import numpy as np
 
 from streamcut.execution.runner import Interrupted
+from streamcut.foundation.chunk import Chunk
+from streamcut.kernels.kernel import Kernel
 from streamcut.models.certificate import StopReason
 from streamcut.models.kept import Kept
-from streamcut.oracles.kernel_columns import Responses
+from streamcut.oracles.kernel_columns import KernelColumn, squared_norms
 from streamcut.solvers.progress import Progress
 
 _PATIENCE = 8  # measurements without a lower held-out error: two epochs
 _EPOCH_PART = 4  # measurements per epoch, after the first quarter of an epoch; until then at 1, 2, 4, … rows
 
 
-class KernelMethod(Kept):
-    """A solver on kernel responses, `batch` rows a step; `rows_seen` counts the rows processed: n_rows of them make an epoch.
+class Responses(Kept):
+    """c_j = y_j Σ_i α_i y_i k(x_i, x_j) of all rows j, and α, float64 (m,), 0 at first; `c_sum` and `alpha_sum`: over all steps.
 
-    averaged  whether it needs the sums of responses and α over its steps
+    chunk        all rows, centred by the kernel; signs int8 (m,): their classes ±1
+    diagonal     k(x_j, x_j), float64 (m,)
+    evaluations  kernel values computed: one per row for every step
     """
 
-    averaged = False
+    kept = ("c", "alpha", "c_sum", "alpha_sum", "evaluations")
+
+    def __init__(self, chunk: Chunk, kernel: Kernel, signs: np.ndarray, dimension: int, parts: int = 1, map_: Any = map) -> None:
+        """Columns are computed in so many `parts` by `map_`, a pool's or Python's."""
+        self.n_rows, self.signs, self.evaluations = chunk.n_rows, signs, 0
+        self._chunk, self._kernel, self._dimension, self._map = chunk, kernel, dimension, map_
+        self._ends = [(part * self.n_rows // parts, (part + 1) * self.n_rows // parts) for part in range(parts)]
+        self._squares = squared_norms(chunk)
+        self.diagonal = kernel.diagonal(self._squares)
+        self.c, self.alpha, self.c_sum, self.alpha_sum = (np.zeros(self.n_rows) for _ in range(4))
+
+    def step(self, row: int, size: float, scale: float = 1.0) -> None:
+        """α_row += size, then α and c times `scale`, then both to their sums."""
+        self.alpha[row] += size
+        self.alpha *= scale
+        self.alpha_sum += self.alpha
+        change = self.column(row)
+        change *= size * self.signs[row]
+        self.c[:] = scale * (self.c + self.signs * change)
+        self.c_sum += self.c
+        self.evaluations += self.n_rows
+
+    def column(self, row: int) -> np.ndarray:
+        """k(x_j, x_row) of all rows j, float64 (m,)."""
+        at = KernelColumn(self._kernel, self._chunk.rows(row, row + 1), float(self._squares[row]), self._dimension)
+        parts = self._map(lambda ends: at.over(self._chunk.rows(*ends), self._squares[slice(*ends)]), self._ends)
+        return np.concatenate(list(parts))
+
+
+class KernelMethod(Kept):
+    """A solver on kernel responses, a row a step; `rows_seen` counts the rows processed: n_rows of them make an epoch."""
+
     kept: tuple[str, ...] = ("rows_seen", "drawn")
 
-    def __init__(self, responses: Responses, *, batch: int = 1, random: np.random.Generator) -> None:
+    def __init__(self, responses: Responses, *, random: np.random.Generator) -> None:
         self.responses, self.random = responses, random
         self.rows_seen = 0
-        self._batch = batch
 
     def iterate(self) -> None:
         """One iteration."""
         raise NotImplementedError
 
     def predictor(self) -> tuple[np.ndarray, float]:
-        """The current (α in the order of responses.numbers, intercept): f(x) = Σ α_i y_i k(x_i, x) + intercept."""
+        """The current (α, intercept): f(x) = Σ α_i y_i k(x_i, x) + intercept."""
         return self.responses.alpha.copy(), 0.0
 
     def figures(self) -> dict[str, float]:
@@ -63,10 +97,8 @@ class Round:
     iteration: int
     rows_seen: int
     evaluations: int
-    passes: int
     support: int
     seconds: float
-    bytes_read: int
     error: float | None
     figures: dict[str, float]
 
@@ -74,14 +106,13 @@ class Round:
         """Formatted values for display, by name."""
         held_out = {} if self.error is None else {"held-out error": f"{100 * self.error:.3g} %"}
         own = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
-        counts = {"rows seen": self.rows_seen, "kernel evaluations": self.evaluations}
-        counts |= {"passes": self.passes, "support": self.support}
+        counts = {"rows seen": self.rows_seen, "kernel evaluations": self.evaluations, "support": self.support}
         return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **own}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The final predictor: α in the order of responses.numbers, its intercept, the stop reason, all measurements."""
+    """The final predictor: α (m,), its intercept, the stop reason, all measurements."""
 
     alpha: np.ndarray
     intercept: float
@@ -136,9 +167,8 @@ def run(
         if reason is not None or solver.rows_seen >= state.due:
             alpha, intercept = solver.predictor()
             error = None if held_out is None else held_out(alpha, intercept)
-            counts = (responses.evaluations, responses.passes, int(np.count_nonzero(alpha)))
-            read, number = responses.traffic.bytes_read, len(progress.history)
-            progress.see(Round(number, solver.rows_seen, *counts, progress.seconds, read, error, solver.figures()))
+            counts = solver.rows_seen, responses.evaluations, int(np.count_nonzero(alpha))
+            progress.see(Round(len(progress.history), *counts, progress.seconds, error, solver.figures()))
             if error is None or error < state.error:
                 state.best, state.intercept, state.since = alpha, intercept, 0
                 state.error = math.inf if error is None else error

@@ -23,10 +23,10 @@ from streamcut.kernels.vectors import dense_bytes
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.kernel_columns import TILE
-from streamcut.papers.sampled_oracle import CANDIDATES, SampledOracle
+from streamcut.papers.sampled import SampledSolution
+from streamcut.papers.sampled_oracle import SampledOracle
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_proof import Proof
-from streamcut.papers.sampled_run import SampledRun, SampledSolution
 from streamcut.papers.sampled_tasks import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
 from streamcut.problem import Problem
 from streamcut.solvers.progress import Progress
@@ -95,17 +95,14 @@ class SampledJob:
         dense = dense_bytes(rows, 1.5 * entries, d)
         scores = 4 * self.max_cuts * columns
         block = 48 * columns * max(shard.rows for shard in manifest.shards)  # both ends of a line and a point of it
-        if self.options.record.margins:
-            kept = ("examples that passes collect", int(3 * self.workers * CANDIDATES * cut + 8 * rows * scores))
-        else:
-            kept = ("samples that are read ahead", int(32 * cut + rows * 2 * scores))
+        kept = (4 * cut + 8 * rows * scores) if self.options.record.margins else (32 * cut + rows * 2 * scores)
         return Needs(
             dimension=0,
             row_bytes=scores * self.options.record.margins,
             more=(
                 (f"{self.max_cuts} cuts of {self.samples} examples", int(self.max_cuts * cut)),
                 ("a sample as dense rows", dense),
-                kept,
+                ("samples and their scores", int(kept)),
                 (f"scores of {self.workers} workers", self.workers * block),
                 ("support rows of the proof", self.workers * max(8 * TILE, dense_bytes(8, statistics.max_row_nnz, d))),
             ),
@@ -127,10 +124,9 @@ class SampledJob:
         kernel = centred_kernel(chosen_kernel(options, runner.feed), runner.feed)
         oracle = SampledOracle(
             runner, self.task, kernel, C=options.C, bias=options.bias, samples=self.samples, max_cuts=self.max_cuts,
-            seed=options.seed, keep_scores=self.options.record.margins, weighted=self.weighted,
+            seed=options.seed, keeps_scores=self.options.record.margins, weighted=self.weighted,
         )  # fmt: skip
-        algorithm = options.record.algorithm(options.kind)
-        solution = algorithm.solve(oracle, SampledRun(progress), epsilon=options.tol)
+        solution = options.record.algorithm(options.kind).solve(oracle, progress, epsilon=options.tol)
         support, coefficients = oracle.answer(solution.bundle, solution.mixture)
         proof = None
         if solution.reason is not StopReason.INTERRUPTED:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from streamcut.compiled import sampled
+from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk, concatenate, copied
+from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts, ranges, take
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.checkpoint import Fill
 from streamcut.oracles.classes_passes import targets
-from streamcut.oracles.kernel_columns import fetch, take
+from streamcut.oracles.kernel_columns import fetch
 from streamcut.papers.gram_bundle import GramBundle
-from streamcut.papers.sampled_passes import Examples, Expansion, Line, LossPass, LossSums, ScorePass, StartsPass, WeightPass
-from streamcut.papers.sampled_proof import Proof, Share, proof, proof_pass, scales_of
+from streamcut.papers.sampled_passes import CutScores, Examples, Expansion, LossesPass, LossSums, Segment
+from streamcut.papers.sampled_proof import Proof, proof, proof_pass, shares_of
 from streamcut.papers.sampled_tasks import SampledTask
 
 CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
@@ -46,15 +48,15 @@ class SampledOracle:
     Examples are drawn uniformly, regardless of their weights u, which enter the cuts and R = Σ u_i ℓ_i / M, M the sum of the
     weights of all rows.
 
-    weighted     u are not all 1: a pass sums them
+    weighted     u are not all 1: they are read and summed first
     bias         the kernel gets + bias²: a constant feature, regularised like the others
-    keep_scores  all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
+    keeps_scores all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
     evaluations  kernel values computed; `passes` and `traffic` count reads of the data
     """
 
     def __init__(
         self, runner: Runner, task: SampledTask, kernel: Kernel, *,
-        C: float, bias: float, samples: int, max_cuts: int, seed: int, keep_scores: bool, weighted: bool = False,
+        C: float, bias: float, samples: int, max_cuts: int, seed: int, keeps_scores: bool, weighted: bool = False,
     ) -> None:  # fmt: skip
         statistics = runner.feed.data.manifest.statistics
         self.rows = statistics.n_rows
@@ -71,9 +73,10 @@ class SampledOracle:
         self._starts: np.ndarray | None = None
         self._read_ahead: dict[int, Examples] = {}
         self._block = -1  # number of the first uniform sample that was read with the last one
-        if keep_scores:
+        self.keeps_scores = keeps_scores
+        if keeps_scores:
             runner.row_state.add("cached", np.float32, (max_cuts, task.columns))
-        self.total_weight = float(self._read(WeightPass(task)).sum()) if weighted else float(self.rows)
+        self.total_weight = self._summed() if weighted else float(self.rows)
         self.C, self.c_bar = C, C * self.total_weight
         self.begin()
 
@@ -108,8 +111,8 @@ class SampledOracle:
             own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}
             cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
             self._expansions[slot] = cut
-            if "cached" in self._runner.rows:
-                self._read(ScorePass(slot, cut, Vectors(self._kernel, own, self._dimension)))
+            if self.keeps_scores:
+                self._read(CutScores(slot, cut, Vectors(self._kernel, own, self._dimension)))
         if numbers["block"] >= 0:
             self._draw_ahead(numbers["block"])
         self.passes, self.evaluations, self.traffic = numbers["passes"], numbers["evaluations"], Traffic(**numbers["traffic"])
@@ -129,36 +132,41 @@ class SampledOracle:
         scores = expansion.scores(Vectors(self._kernel, rows, self._dimension), rows)
         return float(_along(scores, expansion).sum() + expansion.dense @ expansion.dense)
 
-    def measure(self, bundle: GramBundle, steps: np.ndarray, place: int, round_number: int, new: int | None) -> LossSums:
-        """One pass: the loss of all rows at the points w_b + k (w − w_b), k in `steps`, and the wrong examples at steps[place].
-
-        `new`: the slot of a cut that no pass has scored yet.
-        """
+    def line(self, bundle: GramBundle, steps: np.ndarray) -> Segment:
+        """The points w_b + k (w − w_b), k in `steps`."""
         ends = np.stack((bundle.best, bundle.mixture))
         used = (ends > 0.0).any(axis=0)
         dense = np.stack([self._dense(bundle, mixture) for mixture in ends])
-        line = Line(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
+        return Segment(bundle.slots[used], np.ascontiguousarray(ends[:, used]), dense, steps)
+
+    def measure(self, line: Segment, place: int, round_number: int, new: int | None) -> LossSums:
+        """One pass: the loss of all rows at the points of a line, and the wrong examples at point number `place`.
+
+        `new`: the slot of a cut that no pass has scored yet.
+        """
         added = None
         if new is not None:
             expansion = self._expansions[new]
             added = new, expansion, Vectors(self._kernel, expansion.rows, self._dimension)
             self.evaluations += self.rows * expansion.rows.n_rows
         seed = self._seed * 1_000_003 + round_number
-        return self._read(LossPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
+        return self._read(LossesPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
 
-    def cut_from(self, sums: LossSums, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
-        """A cut of examples drawn from those found wrong; Σ Δ is that of all rows (Algorithm 3, line 19).
+    def cut_from(self, sums: LossSums, line: Segment, place: int, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
+        """A cut of examples drawn from those found wrong, which are read again; Σ Δ is that of all rows (Algorithm 3, line 19).
 
         The draw is by their keys, and the sample in row order: neither depends on the order in which the pass met them.
         """
-        assert sums.sample is not None
         chosen = np.argsort(sums.keys)
         if len(chosen) > self.samples:
             chosen = chosen[np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples]]
-        sample = sums.sample.take(chosen[np.argsort(sums.sample.numbers[sums.sample.starts[chosen]])])
-        live = self._runner.rows["cached"][sample.numbers[:, None], bundle.slots[None, :]].astype(np.float64)
+        chosen = chosen[np.argsort(sums.first[chosen])]
+        sample = self._fetched(sums.first[chosen], sums.lengths[chosen])
+        cached = np.asarray(self._runner.rows["cached"][sample.numbers])
         self._runner.row_state.release(0, self.rows)
-        return self._cut(sample, live, bundle, float(sums.delta.sum()) / self.total_weight, sums.wrong / max(len(chosen), 1))
+        path, _, _ = self._task.judge(sample.starts, sample.target, *line.at(float(line.steps[place]), line.ends(cached)))
+        live, each = cached[:, bundle.slots].astype(np.float64), sums.wrong / max(len(chosen), 1)
+        return self._cut(sample, path, live, bundle, float(sums.delta.sum()) / self.total_weight, each)
 
     def glance(self, bundle: GramBundle, number: int) -> tuple[SampledCut, float]:
         """A cut of uniform sample `number` of all examples, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
@@ -174,8 +182,8 @@ class SampledOracle:
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
         path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._dense(bundle, bundle.mixture))
         each = self.examples / len(sample)
-        share, sample = each / self.total_weight, replace(sample, path=path)
-        cut = self._cut(sample, cached, bundle, float((sample.weight * delta).sum()) * share, each)
+        share = each / self.total_weight
+        cut = self._cut(sample, path, cached, bundle, float((sample.weight * delta).sum()) * share, each)
         return cut, float((sample.weight * loss).sum()) * share
 
     def answer(self, bundle: GramBundle, mixture: np.ndarray) -> tuple[Expansion, np.ndarray]:
@@ -201,28 +209,28 @@ class SampledOracle:
 
     def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
         """F over all rows of an `answer`, and a lower bound from the master problem's solution. One pass, or Interrupted."""
-        live = self._live(bundle, bundle.mixture)
-        shares = [Share.of(expansion, beta, self.C) for expansion, beta in live]
-        scales = scales_of(shares)
-        shares = [share.scaled(scales) for share in shares]
+        shares = shares_of(self._live(bundle, bundle.mixture), self.C)
         dual = np.zeros_like(coefficients)
-        for (expansion, _), share in zip(live, shares, strict=True):
-            places = np.searchsorted(support.numbers, expansion.numbers)
-            np.add.at(dual, (places[:, None], expansion.columns), -np.sign(expansion.factors) * share.alpha[:, None])
+        for cut, alpha in shares:
+            places = np.searchsorted(support.numbers, cut.numbers)
+            np.add.at(dual, (places[:, None], cut.columns), -np.sign(cut.factors) * alpha[:, None])
         work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._statistics)
         return proof(self._read(work), work, self.C)
 
-    def _cut(self, sample: Examples, scores: np.ndarray, bundle: GramBundle, b: float, each: float) -> SampledCut:
-        """The cut of `sample`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by the live cuts."""
+    def _cut(
+        self, sample: Examples, path: np.ndarray, scores: np.ndarray, bundle: GramBundle, b: float, each: float
+    ) -> SampledCut:
+        """The cut of `sample` with the answers `path`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by
+        the live cuts."""
         weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
-        differ = np.flatnonzero((sample.path != sample.target) & (weight > 0.0))
-        columns, factors = self._task.contribution(sample.target[differ], sample.path[differ])
+        differ = np.flatnonzero((path != sample.target) & (weight > 0.0))
+        columns, factors = self._task.contribution(sample.target[differ], path[differ])
         factors = factors * weight[differ, None]
         rows = take(sample.rows, differ)
         constant = np.zeros(self._task.columns)
         np.add.at(constant, columns, factors)
         constant *= self._bias**2
-        dense = self._task.dense_part(sample.starts, sample.target, sample.path) * (each / self.total_weight)
+        dense = self._task.dense_part(sample.starts, sample.target, path) * (each / self.total_weight)
         lengths = np.diff(sample.starts)
         first, u = (np.repeat(each, lengths)[differ] for each in (sample.numbers[sample.starts[:-1]], sample.weight))
         expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense, first, u)
@@ -251,7 +259,8 @@ class SampledOracle:
         if self._starts is None:
             self._starts = np.arange(self.examples + 1)
             if self._task.groups:
-                self._starts = np.append(np.concatenate(self._read(StartsPass())), self.rows)
+                starts = [block.first_row + group_starts(block)[:-1] for block in self._blocks(groups=True)]
+                self._starts = np.append(np.concatenate(starts), self.rows)
                 if len(self._starts) != self.examples + 1:
                     found = len(self._starts) - 1
                     raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`")
@@ -265,15 +274,31 @@ class SampledOracle:
             rng = np.random.default_rng([self._seed, number])
             rounds[number] = np.sort(rng.choice(self.examples, self.samples, replace=False, shuffle=False))
         wanted = np.unique(np.concatenate(list(rounds.values())))
-        lengths = starts[wanted + 1] - starts[wanted]
-        begin = np.append(0, np.cumsum(lengths))
-        numbers = np.arange(begin[-1]) + np.repeat(starts[wanted] - begin[:-1], lengths)
-        rows = concatenate(fetch(self._runner.feed, numbers, self._runner.feed.buffers(), self.traffic))
+        everything = self._fetched(starts[wanted], starts[wanted + 1] - starts[wanted])
         self.passes += 1
-        target, weight = targets(self._task, rows, numbers), self._task.weights(begin, rows.y, rows.weight)
-        everything = Examples(numbers, begin, rows, target, target, weight, np.zeros(len(wanted)))
         self._read_ahead = {number: everything.take(np.searchsorted(wanted, chosen)) for number, chosen in rounds.items()}
         self._block = block
+
+    def _fetched(self, first: np.ndarray, lengths: np.ndarray) -> Examples:
+        """The examples with these first rows (increasing) and numbers of rows."""
+        numbers, starts = ranges(first, lengths)
+        rows = fetch(self._runner.feed, numbers, self.traffic)
+        return Examples(
+            numbers, starts, rows, targets(self._task, rows, numbers), self._task.weights(starts, rows.y, rows.weight)
+        )
+
+    def _summed(self) -> float:
+        """Σ u of all examples."""
+        sums = np.zeros(2)
+        for block in self._blocks():
+            accumulate(self._task.weights(np.arange(block.n_rows + 1), block.y, block.weight), sums)
+        return float(sums.sum())
+
+    def _blocks(self, *, groups: bool = False) -> Iterator[Chunk]:
+        """All rows, one block after the other."""
+        feed = self._runner.feed
+        yield from feed.blocks(0, self.rows, feed.buffers(), self.traffic, groups=groups)
+        self.passes += 1
 
     def _read(self, work: Pass):
         partial, report = self._runner.run(work)

@@ -15,10 +15,9 @@ from streamcut.compiled.vectors import accumulate
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
-from streamcut.foundation.chunk import Chunk, concatenate, group_starts
+from streamcut.foundation.chunk import Chunk, group_starts, ranges, take
 from streamcut.kernels.vectors import Vectors
 from streamcut.oracles.classes_passes import targets
-from streamcut.oracles.kernel_columns import take
 from streamcut.papers.sampled_tasks import SampledTask
 
 
@@ -61,49 +60,24 @@ class Expansion:
 
 @dataclass(slots=True)
 class Examples:
-    """Examples and their rows: `starts` (S + 1) their first rows, `weight` (S,), `delta` (S,) including the weight."""
+    """Examples and their rows: `starts` (S + 1) their first rows, `weight` (S,)."""
 
     numbers: np.ndarray
     starts: np.ndarray
     rows: Chunk
     target: np.ndarray
-    path: np.ndarray
     weight: np.ndarray
-    delta: np.ndarray
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def take(self, examples: np.ndarray) -> Examples:
         """A copy of these examples (int64)."""
-        lengths = np.diff(self.starts)[examples]
-        starts = np.append(0, np.cumsum(lengths))
-        rows = np.arange(starts[-1]) + np.repeat(self.starts[examples] - starts[:-1], lengths)
-        return Examples(
-            self.numbers[rows],
-            starts,
-            take(self.rows, rows),
-            self.target[rows],
-            self.path[rows],
-            self.weight[examples],
-            self.delta[examples],
-        )
-
-    def with_(self, other: Examples) -> Examples:
-        """Both, concatenated."""
-        ours, theirs = self.rows, other.rows
-        return Examples(
-            np.append(self.numbers, other.numbers),
-            np.append(self.starts, self.starts[-1] + other.starts[1:]),
-            concatenate([ours, theirs]),
-            np.append(self.target, other.target),
-            np.append(self.path, other.path),
-            np.append(self.weight, other.weight),
-            np.append(self.delta, other.delta),
-        )
+        rows, starts = ranges(self.starts[examples], np.diff(self.starts)[examples])
+        return Examples(self.numbers[rows], starts, take(self.rows, rows), self.target[rows], self.weight[examples])
 
 
-class Line(NamedTuple):
+class Segment(NamedTuple):
     """Points w_b + k (w − w_b), k in `steps`, w_b and w being two mixtures (2, T) of the cuts in `slots`, with `dense` parts."""
 
     slots: np.ndarray
@@ -111,42 +85,43 @@ class Line(NamedTuple):
     dense: np.ndarray
     steps: np.ndarray
 
+    def ends(self, cached: np.ndarray) -> np.ndarray:
+        """Scores at w_b and at w, float64 (2, n, columns), of rows with these scores by cuts (n, cuts, columns)."""
+        ends = np.empty((2, len(cached), cached.shape[2]))
+        for mixture, end in zip(self.mixtures, ends, strict=True):
+            sampled.mix(cached, self.slots, mixture, end)
+        return ends
+
+    def at(self, step: float, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(scores (n, columns), dense part) at this step."""
+        z, dense = ((1.0 - step) * here + step * there for here, there in (ends, self.dense))
+        return z, dense
+
 
 @dataclass(slots=True)
 class LossSums:
     """Results of a pass: Σ u loss at each point of a line as (total, rounding lost), and at one of them Σ uΔ, the number of
-    examples with uΔ > 0, and a sample of them.
+    examples with uΔ > 0, and a sample of them: their first rows and numbers of rows.
 
     The sample has the smallest keys, a pseudo-random number per example: it is uniform, however rows are split among workers.
-    Its order, and that of `keys`, depends on the split.
     """
 
     loss: np.ndarray
     delta: np.ndarray = field(default_factory=lambda: np.zeros(2))
     wrong: int = 0
     keys: np.ndarray = field(default_factory=lambda: np.empty(0, np.uint64))
-    sample: Examples | None = None
+    first: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
+    lengths: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
-    def offer(self, keys: np.ndarray, found: Examples, chosen: np.ndarray, most: int) -> None:
-        """Keep the `most` examples with the smallest keys, from those held and the `chosen` ones of `found` (with `keys`)."""
-        if self.sample is None:
-            best = _smallest(keys, most)
-            self.keys, self.sample = keys[best], found.take(chosen[best])
-            return
-        both = np.append(self.keys, keys)
-        best = _smallest(both, most)
-        old, new = best[best < len(self.keys)], best[best >= len(self.keys)] - len(self.keys)
-        self.keys = np.append(self.keys[old], keys[new])
-        self.sample = self.sample.take(old).with_(found.take(chosen[new]))
-
-
-def _smallest(keys: np.ndarray, most: int) -> np.ndarray:
-    """The places of the `most` smallest keys; no two keys are equal."""
-    return np.argpartition(keys, most)[:most] if len(keys) > most else np.arange(len(keys))
+    def offer(self, keys: np.ndarray, first: np.ndarray, lengths: np.ndarray, most: int) -> None:
+        """Keep the `most` examples with the smallest keys, no two of which are equal."""
+        keys, first, lengths = np.append(self.keys, keys), np.append(self.first, first), np.append(self.lengths, lengths)
+        best = np.argpartition(keys, most)[:most] if len(keys) > most else slice(None)
+        self.keys, self.first, self.lengths = keys[best], first[best], lengths[best]
 
 
 @dataclass(frozen=True, slots=True)
-class LossPass(Pass):
+class LossesPass(Pass):
     """The loss of all rows at the points of a line, and the wrong examples at point number `place`.
 
     new   a cut whose scores are not in the row state yet, its slot, and its rows
@@ -154,7 +129,7 @@ class LossPass(Pass):
     """
 
     task: SampledTask
-    line: Line
+    line: Segment
     place: int
     new: tuple[int, Expansion, Vectors] | None
     most: int
@@ -173,9 +148,7 @@ class LossPass(Pass):
         if self.new is not None:
             slot, expansion, vectors = self.new
             cached[:, slot] = expansion.scores(vectors, chunk)
-        ends = np.empty((2, chunk.n_rows, self.task.columns))
-        for mixture, end in zip(line.mixtures, ends, strict=True):
-            sampled.mix(cached, line.slots, mixture, end)
+        ends = line.ends(cached)
         if not np.isfinite(ends).all():
             row = chunk.first_row + int(np.argmin(np.isfinite(ends).all(axis=(0, 2)))) + 1
             raise CorruptError(f"row {row}: its score is not finite; scale the features")
@@ -183,54 +156,28 @@ class LossPass(Pass):
         target = targets(self.task, chunk)
         weight = self.task.weights(starts, chunk.y, chunk.weight)
         for number, step in enumerate(line.steps.tolist()):
-            z, dense = ((1.0 - step) * here + step * there for here, there in (ends, line.dense))
-            worst, loss, wrong_by = self.task.judge(starts, target, z, dense)
+            _, loss, wrong_by = self.task.judge(starts, target, *line.at(step, ends))
             accumulate(weight * loss, sums.loss[number])
             if number == self.place:
-                path, delta = worst, weight * wrong_by
+                delta = weight * wrong_by
         accumulate(delta, sums.delta)
         wrong = np.flatnonzero(delta)
         sums.wrong += len(wrong)
-        numbers = chunk.first_row + np.arange(chunk.n_rows)
-        keys = np.empty(len(wrong), np.uint64)
-        splitmix.keys(numbers[starts[:-1][wrong]], self.seed, keys)
-        if len(sums.keys) == self.most:  # most examples are not among the smallest
-            near = keys < sums.keys.max()
-            wrong, keys = wrong[near], keys[near]
-        sums.offer(keys, Examples(numbers, starts, chunk, target, path, weight, delta), wrong, self.most)
+        first, keys = chunk.first_row + starts[wrong], np.empty(len(wrong), np.uint64)
+        splitmix.keys(first, self.seed, keys)
+        sums.offer(keys, first, np.diff(starts)[wrong], self.most)
 
     def merge(self, total: LossSums, part: LossSums) -> LossSums:
         for own, other in zip(total.loss, part.loss, strict=True):
             accumulate(other, own)
         accumulate(part.delta, total.delta)
         total.wrong += part.wrong
-        if part.sample is not None:
-            if total.sample is None:
-                total.keys, total.sample = part.keys, part.sample
-            else:
-                total.offer(part.keys, part.sample, np.arange(len(part.keys)), self.most)
+        total.offer(part.keys, part.first, part.lengths, self.most)
         return total
 
 
 @dataclass(frozen=True, slots=True)
-class StartsPass(Pass):
-    """The first rows of groups, as a list of arrays."""
-
-    interruptible: ClassVar[bool] = True
-    whole_groups: ClassVar[bool] = True
-
-    def begin(self, first_row: int) -> list[np.ndarray]:
-        return []
-
-    def visit_chunk(self, found: list[np.ndarray], rows: Rows, chunk: Chunk) -> None:
-        found.append(chunk.first_row + group_starts(chunk)[:-1])
-
-    def merge(self, total: list[np.ndarray], part: list[np.ndarray]) -> list[np.ndarray]:
-        return total + part
-
-
-@dataclass(frozen=True, slots=True)
-class ScorePass(Pass):
+class CutScores(Pass):
     """Recomputes the scores of all rows by the cut in `slot`, which checkpoints do not keep."""
 
     slot: int
@@ -240,21 +187,3 @@ class ScorePass(Pass):
 
     def visit_chunk(self, partial: None, rows: Rows, chunk: Chunk) -> None:
         rows["cached"][:, self.slot] = self.expansion.scores(self.vectors, chunk)
-
-
-@dataclass(frozen=True, slots=True)
-class WeightPass(Pass):
-    """Σ u of all examples, as (total, rounding lost)."""
-
-    task: SampledTask
-    interruptible: ClassVar[bool] = True
-
-    def begin(self, first_row: int) -> np.ndarray:
-        return np.zeros(2)
-
-    def visit_chunk(self, sums: np.ndarray, rows: Rows, chunk: Chunk) -> None:
-        accumulate(self.task.weights(np.arange(chunk.n_rows + 1), chunk.y, chunk.weight), sums)
-
-    def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-        accumulate(part, total)
-        return total

@@ -45,38 +45,26 @@ class Proof:
 
 
 class Share(NamedTuple):
-    """A cut's contribution to the dual: unscaled α_i,ŷ of each row x_k of its wrongly answered examples (n,).
+    """A cut's contribution to the dual: α_i,ŷ of each row x_k of its wrongly answered examples (n,)."""
 
-    numbers of the rows, `path` their wrong classes, `first` the first rows of their examples, `limit` C u_i of these
-    """
-
-    numbers: np.ndarray
-    path: np.ndarray
-    first: np.ndarray
+    cut: Expansion
     alpha: np.ndarray
-    limit: np.ndarray
-
-    @classmethod
-    def of(cls, expansion: Expansion, beta: float, C: float) -> Share:
-        """The share of a cut with coefficient `beta` in w."""
-        alpha = beta * np.abs(expansion.factors[:, 0])
-        return cls(expansion.numbers, expansion.columns[:, 0], expansion.first, alpha, C * expansion.weight)
-
-    def scaled(self, scales: dict[int, float]) -> Share:
-        return self._replace(alpha=self.alpha * np.array([scales[first] for first in self.first.tolist()]))
 
 
-def scales_of(shares: list[Share]) -> dict[int, float]:
-    """By the first row of each example: the fraction of its α, at most 1, that the dual allows."""
+def shares_of(live: list[tuple[Expansion, float]], C: float) -> list[Share]:
+    """The shares of cuts with these coefficients in w, each example's α scaled down to the C u_i that the dual allows."""
     found: dict[int, list[float]] = {}
     limits: dict[int, float] = {}
-    for share in shares:
-        begins = np.append(True, share.first[1:] != share.first[:-1])  # all rows of an example share its α
-        for first, alpha, limit in zip(*(array[begins].tolist() for array in share[2:]), strict=True):
+    shares = [Share(cut, beta * np.abs(cut.factors[:, 0])) for cut, beta in live]
+    for cut, alphas in shares:
+        begins = np.append(True, cut.first[1:] != cut.first[:-1])  # all rows of an example share its α
+        columns = (array[begins].tolist() for array in (cut.first, alphas, C * cut.weight))
+        for first, alpha, limit in zip(*columns, strict=True):
             found.setdefault(first, []).append(alpha)
             limits[first] = limit
     totals = {first: math.fsum(alphas) for first, alphas in found.items()}
-    return {first: min(1.0, limits[first] / total) if total > 0.0 else 1.0 for first, total in totals.items()}
+    scales = {first: min(1.0, limits[first] / total) if total > 0.0 else 1.0 for first, total in totals.items()}
+    return [Share(cut, alpha * np.array([scales[first] for first in cut.first.tolist()])) for cut, alpha in shares]
 
 
 @dataclass(slots=True)
@@ -157,11 +145,11 @@ class ProofPass(Pass):
 
     def _add_transitions(self, share: Share, chunk: Chunk, starts: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
         """Add the sequences of a cut to the dense part: α times the targets' transitions less those of the path."""
-        here, local = _within(share.numbers, chunk)
+        here, local = _within(share.cut.numbers, chunk)
         if here.start == here.stop:
             return
         path, alpha = target.copy(), np.zeros(len(target))
-        path[local], alpha[local] = share.path[here], share.alpha[here]
+        path[local], alpha[local] = share.cut.columns[here, 0], share.alpha[here]
         behind = np.ones(len(target), bool)
         behind[starts[:-1]] = False  # rows with a predecessor in their sequence
         i = 1 + np.flatnonzero((alpha[1:] + alpha[:-1] > 0.0) & behind[1:])

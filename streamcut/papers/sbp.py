@@ -3,20 +3,18 @@
 Problem   max over ‖w‖ ≤ 1 and slack ξ ≥ 0 with Σ ξ_i ≤ mν of min_i (y_i (⟨w, φ(x_i)⟩ + b) + ξ_i): the widest margin when each
           row may get slack, ν on average; b = 0, or free (the paper's unregularised bias). Its solutions over ν are those
           of the regularised SVM over C.
-Given     responses of a runner, ν or C, rows of a batch, bias or not, a random generator.
+Given     responses of all rows, ν or C, bias or not, a random generator.
 Returns   the mean of all iterates divided by its margin γ: mean hinge loss ν/γ at a norm of 1/γ at most.
 Stops     with streamcut.papers.rounds.
 
     w = 0
     for t = 1, 2, …
         γ = water level of the responses c_i = y_i ⟨w, φ(x_i)⟩ for the volume mν (with bias: of two basins)
-        S = up to `batch` of the rows under water (c_i < γ), all equally likely (with bias: as many of each class)
-        w ← w + η Σ_{i in S} y_i φ(x_i) / |S|,  η = 1 / √(t max k(x, x))
+        i = one of the rows under water (c_i < γ), all equally likely (with bias: of a class by a coin)
+        w ← w + η y_i φ(x_i),  η = 1 / √(t max k(x, x))
         w ← w / max(1, ‖w‖)
 
-The paper takes one row at a time. Larger batches are ours: rows are drawn without replacement, their mean is an unbiased step
-too, and one pass over the data serves them all.
-ν from C is ours as well: at the optimum for C the scale 1/γ is the best one for C, 1/γ = C Σ_{under water} c_i, which is a
+ν from C is ours: at the optimum for C the scale 1/γ is the best one for C, 1/γ = C Σ_{under water} c_i, which is a
 condition on ν. It is solved for the mean responses after 1, 2, … steps, an eighth more each time. (The paper takes ν from
 the optimum, "known to us".)
 """
@@ -28,10 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamcut.oracles.kernel_columns import Responses
-from streamcut.papers.rounds import KernelMethod
+from streamcut.papers.rounds import KernelMethod, Responses
 
-_POSITIVE, _NEGATIVE = 1, -1
 _SEARCHES, _PRECISION = 60, 1e-9  # for the volume that suits C
 _OCEAN = 1e9  # times the largest response, per row: exceeds any volume, for any C
 
@@ -67,8 +63,7 @@ class WaterLevel:
     """
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
-        own = [np.flatnonzero(signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)]
-        self._basins: list[Any] = own if bias else [slice(None)]
+        self.basins = [np.flatnonzero(signs == own) for own in (1, -1)] if bias else [np.arange(len(signs))]
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
@@ -76,12 +71,12 @@ class WaterLevel:
         found = None
         if near is not None:
             window = [(level - slack, level + slack) for level in (near.positive, near.negative)]
-            found = Basins([c[rows] for rows in self._basins], window).level(volume)
+            found = Basins([c[rows] for rows in self.basins], window).level(volume)
         return found or self.whole(c).of(volume)
 
     def whole(self, c: np.ndarray) -> Basins:
         """The basins of these responses, for one volume after another."""
-        return Basins([c[rows] for rows in self._basins], [(-np.inf, np.inf)] * 2)
+        return Basins([c[rows] for rows in self.basins], [(-np.inf, np.inf)] * 2)
 
 
 class Basins:
@@ -128,7 +123,6 @@ class Basins:
 class StochasticBatchPerceptron(KernelMethod):
     """Exactly one of `nu` and `C` is given; see the module. `rows_seen` counts drawn rows."""
 
-    averaged = True
     kept = (*KernelMethod.kept, "steps", "_level", "_square", "_slack", "_next", "_volume")
 
     def __init__(
@@ -138,7 +132,6 @@ class StochasticBatchPerceptron(KernelMethod):
         self.steps = 0
         self._C = C
         self._levels = WaterLevel(responses.signs, bias=bias)
-        self._own = {wanted: np.flatnonzero(responses.signs == wanted) for wanted in (_POSITIVE, _NEGATIVE)} if bias else {}
         self._largest = float(responses.diagonal.max())
         self._square = 0.0  # ‖w‖²
         self._level: list[float] = []  # a Level, once there is one
@@ -153,16 +146,15 @@ class StochasticBatchPerceptron(KernelMethod):
         c = self.responses.c
         level = self._levels.find(c, self._volume, Level(*self._level) if self._level else None, self._slack)  # type: ignore[arg-type]
         self._level = list(level)
-        rows = self._drawn(c, level)
-        self.rows_seen += len(rows)
+        row = self._drawn(c, level)
+        self.rows_seen += 1
         rate = 1.0 / np.sqrt(self.steps * self._largest)
-        steps = np.full(len(rows), rate / len(rows))
-        self._square += 2.0 * float(steps @ c[rows]) + self.responses.square_of(rows, steps)
+        self._square += 2.0 * (rate * c[row]) + rate * rate * self.responses.diagonal[row]
         scale = 1.0
         if self._square > 1.0:
             scale, self._square = 1.0 / np.sqrt(self._square), 1.0
         self._slack = rate * self._largest
-        self.responses.step(rows, steps, scale)
+        self.responses.step(row, rate, scale)
         if self._C is not None and self.steps >= self._next:
             self._volume = self.average()[1]
             self._next = self.steps + max(1, self.steps // 8)
@@ -196,7 +188,7 @@ class StochasticBatchPerceptron(KernelMethod):
         return level, volume
 
     def predictor(self) -> tuple[np.ndarray, float]:
-        """(α in the order of responses.numbers, intercept) of the mean iterate, divided by its margin if it has one."""
+        """(α, intercept) of the mean iterate, divided by its margin if it has one."""
         level, _ = self.average()
         scale = 1.0 / level.gamma if level.gamma > 0.0 else 1.0
         return self.responses.alpha_sum * (scale / self.steps), scale * level.bias
@@ -205,8 +197,7 @@ class StochasticBatchPerceptron(KernelMethod):
         """Figures of the history: the margin γ of the mean iterate, its ν, norm and mean hinge loss as `predictor` scales it."""
         level, volume = self.average()
         nu = volume / self.responses.n_rows
-        numbers = self.responses.numbers
-        square = float(self.responses.alpha_sum @ self.responses.c_sum[numbers]) / self.steps**2
+        square = float(self.responses.alpha_sum @ self.responses.c_sum) / self.steps**2
         if level.gamma <= 0.0:
             return {"margin": level.gamma, "nu": nu}
         return {
@@ -216,30 +207,15 @@ class StochasticBatchPerceptron(KernelMethod):
             "mean_hinge": nu / level.gamma,
         }
 
-    def _drawn(self, c: np.ndarray, level: Level) -> np.ndarray:
-        """Distinct rows, increasing: up to `batch`, the same number of each class with a bias (a coin decides the last)."""
-        if not self._levels.two:
-            return np.sort(self._some(np.arange(len(c)), c, level.positive, level.covered, self._batch))
-        half, odd = self._batch // 2, self._batch % 2
-        first = int(self.random.integers(2)) if odd else 0
-        drawn = []
-        for wanted, surface, count in (
-            (_POSITIVE, level.positive, half + odd * first),
-            (_NEGATIVE, level.negative, half + odd * (1 - first)),
-        ):
-            if count == 0:
-                continue
-            own = self._own[wanted]
-            drawn.append(self._some(own, c[own], surface, level.covered, count))
-        return np.sort(np.concatenate(drawn))
-
-    def _some(self, rows: np.ndarray, c: np.ndarray, surface: float, covered: int, count: int) -> np.ndarray:
-        """Up to `count` of the `covered` rows under water; rows exactly at the surface are chosen at random."""
-        (under,) = np.nonzero(c < surface)
-        if len(under) < covered:
-            (ties,) = np.nonzero(c == max(surface, c.min()))
-            missing = min(covered - len(under), len(ties))
+    def _drawn(self, c: np.ndarray, level: Level) -> int:
+        """One of the rows under water; with a bias a coin decides its class. Rows exactly at the surface are chosen at random."""
+        rows, surface = self._levels.basins[0], level.positive
+        if self._levels.two and not self.random.integers(2):
+            rows, surface = self._levels.basins[1], level.negative
+        heights = c[rows]
+        (under,) = np.nonzero(heights < surface)
+        if len(under) < level.covered:
+            (ties,) = np.nonzero(heights == max(surface, heights.min()))
+            missing = min(level.covered - len(under), len(ties))
             under = np.concatenate([under, self.random.choice(ties, missing, replace=False)])
-        if count == 1:
-            return rows[under[self.random.integers(len(under), size=1)]]
-        return rows[self.random.choice(under, min(count, len(under)), replace=False)]
+        return int(rows[under[self.random.integers(len(under), size=1)]][0])

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
 from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.evaluation import collect
 from streamcut.foundation.opened import read_lines
-from streamcut.foundation.shown import html, word
+from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes, format_number
 from streamcut.io.conversion.options import CONVERT_SETTINGS
 from streamcut.io.places.outputs import output
+from streamcut.models.certificate import SCALES
 from streamcut.models.files import as_model, plain
 from streamcut.models.model import BEGUN, Model
 from streamcut.reports import plots as drawn
-from streamcut.reports.weights import weights
+from streamcut.reports.weights import Weight, greatest
 from streamcut.solver_table import SOLVER_TABLE
 
 if TYPE_CHECKING:
@@ -67,10 +68,9 @@ class Report:
             self.plots: drawn.Plots = drawn.certificate(model.history) | drawn.weights(self.weights)
             if data is None:
                 return
-            residuals = drawn.Residuals(model) if model.task == "regression" else None
-            collected = collect(model, data, beside=[] if residuals is None else [residuals])
+            collected = collect(model, data, into=drawn.Residuals(model) if model.task == "regression" else None)
             self.measures = collected.measures()
-            self.plots |= drawn.quality(collected, self.measures, residuals)
+            self.plots |= drawn.quality(collected, self.measures)
 
     def numbers(self) -> dict[str, Any]:
         """Everything in JSON types; also embedded in the page."""
@@ -183,34 +183,30 @@ def _names(model: Model, path: str | os.PathLike | None) -> list[str] | None:
 
 
 def _greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[tuple[str, float]]]:
-    """The features with the weights greatest in magnitude, (name, weight), by class; of two classes for the positive one.
+    """The features with the weights greatest in magnitude, (name, weight), by class. `names` are those of the features; None: the
+    model's, and else their numbers."""
 
-    Of several classes the first eight. Models of kernels have none. `names` are those of the features; None: the model's, and
-    else their numbers.
-    """
-    classes = min(model.scores_per_row, _MOST_CLASSES)
-    count = _MOST_WEIGHTS if classes == 1 else max(4, 2 * _MOST_WEIGHTS // classes)
-    greatest: dict[str, list[tuple[str, float]]] = {}
-    try:
-        listed = weights(model, top=count)
-    except UsageError:
-        return {}
-    for label, j, name, weight in listed:
-        of = greatest.setdefault(word(label), [])
-        if j is not None:
-            of.append((names[j] if names else name or f"feature {j}", weight))
-    return dict(list(greatest.items())[:_MOST_CLASSES])
+    def named(weight: Weight) -> tuple[str, float]:
+        return (names[weight.feature or 0] if names else weight.name or f"feature {weight.feature}"), weight.weight
+
+    several = max(4, 2 * _MOST_WEIGHTS // min(model.scores_per_row, _MOST_CLASSES))
+    found = greatest(model, top=_MOST_WEIGHTS, several=several, classes=_MOST_CLASSES)
+    return {label: list(map(named, listed)) for label, listed in found.items()}
 
 
 def _facts(values: Mapping[str, Any]) -> str:
     """A table of names and single values."""
-    single = {name: value for name, value in values.items() if not isinstance(value, list | dict) and value != ""}
-    return _table([html(name.replace("_", " ")), _shown(value)] for name, value in single.items())
+    return _table([html(name.replace("_", " ")), _shown(value)] for name, value in _single(values).items() if value != "")
+
+
+def _single(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that fit in a cell and say something to people."""
+    return {name: value for name, value in values.items() if not isinstance(value, list | dict) and name not in SCALES}
 
 
 def _records(rows: list[dict[str, Any]]) -> str:
     """A table of records with the same fields."""
-    names = [name for name, value in rows[0].items() if not isinstance(value, list | dict)] if rows else []
+    names = list(_single(rows[0])) if rows else []
     head = [f"<b>{html(name.replace('_', ' '))}</b>" for name in names]
     return _table([head, *([_shown(row[name]) for name in names] for row in rows)]) if rows else ""
 

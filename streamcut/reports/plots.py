@@ -14,6 +14,7 @@ from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import options_text, visible
 from streamcut.io.places.outputs import output
+from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.model import Model
 
 if TYPE_CHECKING:
@@ -122,9 +123,9 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
     return {"certificate": ("Certificate: objective and lower bound", figure)}
 
 
-def quality(collected: Any, measures: dict[str, Any], residuals: Residuals | None) -> Plots:
+def quality(collected: Any, measures: dict[str, Any]) -> Plots:
     """The plots of what `streamcut.evaluation.collect` found, whose `measures` these are."""
-    plots: Plots = {} if residuals is None else residuals.plots()
+    plots: Plots = collected.plots() if isinstance(collected, Residuals) else {}
     separation = getattr(collected, "separation", None)
     if separation is not None and separation.of_two:
         false_positive_rate, recall, precision = separation.curves()
@@ -148,24 +149,25 @@ def quality(collected: Any, measures: dict[str, Any], residuals: Residuals | Non
     return plots
 
 
-class Residuals:
-    """Predictions and y − prediction of a regression, with weights if rows have any."""
+class Residuals(RegressionMeasures):
+    """Measures of a regression that keep predictions and y − prediction, with weights if rows have any."""
 
     row_bytes: ClassVar[tuple[int, int]] = (120, 160)
 
     def __init__(self, model: Model) -> None:
-        self._model = model
-        self._rows: list[np.ndarray] = []
+        super().__init__(model)
+        self._kept: list[np.ndarray] = []
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores."""
+        super().add(chunk, scores)
         predicted = self._model.labels_of(scores)
         weight = np.ones(chunk.n_rows) if chunk.weight is None else chunk.weight
-        self._rows.append(np.stack([predicted, chunk.y - predicted, weight]))
+        self._kept.append(np.stack([predicted, chunk.y - predicted, weight]))
 
     def plots(self) -> Plots:
         """Residuals over predictions."""
-        prediction, residual, weight = np.concatenate(self._rows, axis=1)
+        prediction, residual, weight = np.concatenate(self._kept, axis=1)
         figure, axes = _new("prediction", "target − prediction")
         *_, shades = axes.hist2d(prediction, residual, bins=40, weights=weight, cmin=np.nextafter(0.0, 1.0), rasterized=True)
         figure.colorbar(shades, label="rows")

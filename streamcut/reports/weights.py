@@ -58,6 +58,18 @@ def weights(
     return found
 
 
+def greatest(model: Model, top: int, several: int, classes: int = 8) -> dict[str, list[Weight]]:
+    """The weights greatest in magnitude, without intercepts, by class: `top` for the positive one of two, `several` for each of
+    the first `classes` of more. Empty for models without weights of features."""
+    if not model.of_features or model.n_features == 0:
+        return {}
+    found: dict[str, list[Weight]] = {}
+    for weight in weights(model, top=top if model.scores_per_row == 1 else several):
+        of = found.setdefault(word(weight.label), [])
+        of += [weight] * (weight.feature is not None)
+    return dict(list(found.items())[:classes])
+
+
 def classes_of(model: Model, label: Any) -> list[tuple[int, Any]]:
     """(column of the matrix of weights, the name of its class) for each requested class, all without a `label`.
 

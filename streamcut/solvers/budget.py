@@ -1,4 +1,4 @@
-"""The common part of BSCA and BSGD: the model on a budget, epochs over shuffled rows, reports, checkpoints and results.
+"""The common part of BSCA and BSGD: the problem, the model on a budget, epochs over shuffled rows, checkpoints and results.
 
 One model for two classes and for regression; for K classes K one-vs-rest models, trained on the same rows together.
 """
@@ -16,25 +16,85 @@ import scipy.sparse as sp
 
 from streamcut.compiled import budget as passes
 from streamcut.compiled import kernel_rows
-from streamcut.compiled.budget import Slots
-from streamcut.compiled.merging import merging_tables
+from streamcut.compiled.budget import Slots, SparseRows
+from streamcut.compiled.merging import CELLS, least_degradations
 from streamcut.execution.epochs import Epochs
-from streamcut.execution.row_state import Rows, RowState
+from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.kernels.centre import Centre
 from streamcut.kernels.kernel import Kernel
+from streamcut.losses.hinge import Hinge
+from streamcut.losses.loss import Loss
 from streamcut.models.certificate import StopReason
 from streamcut.models.checkpoint import Fill
 from streamcut.models.kept import Kept
-from streamcut.solvers.budget_problem import BudgetProblem
 from streamcut.solvers.progress import Progress
 
 MODES = {"none": passes.KEEP, "merge": passes.MERGE, "remove": passes.REMOVE, "project": passes.PROJECT}
 _DAMPED = 0.5  # of an epoch, at the end of training: the steps of BSCA fall to 0
 _STEPS = 8192  # rows between two checks of the clock and of requests to stop
-_tables = cache(merging_tables)  # one for all models
+_table = cache(least_degradations)  # one for all models
 _AT_ONCE = 256  # vectors whose kernel values with all others are held at once
+HINGE = Hinge()
 _KEPT = ("beta", "square", "source", "K", "counts", "sums")  # of Slots: kept in a checkpoint in addition to the vectors
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetProblem:
+    """min ½‖w‖² + C Σ u_i ℓ(⟨w, φ(x_i)⟩; y_i), once for each of `targets`: rows with that label against all others.
+
+    loss                 one with the dual min ½‖w‖² − Σ y_i α_i + ε|α_i| over a box: the hinge, the ε-insensitive or the
+                         quantile loss
+    targets              a single unused one for regression
+    offset               subtracted from numeric targets: the intercept of the model
+    n_rows, n_features   of the data: m, d
+    positive_weight      factor on u_i of the rows with the target label
+    rows_before          rows of other data on which the initial model was trained
+    vectors_before       the most vectors that it has for a target
+    """
+
+    kernel: Kernel
+    C: float
+    targets: tuple[float, ...]
+    n_rows: int
+    n_features: int
+    positive_weight: float = 1.0
+    rows_before: int = 0
+    vectors_before: int = 0
+    loss: Loss = HINGE
+    offset: float = 0.0
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether this is a regression problem."""
+        return self.loss.targets == "numbers"
+
+    @property
+    def rows_seen(self) -> int:
+        """Rows of this data and of the earlier data."""
+        return self.rows_before + self.n_rows
+
+    def slots(self, budget: int | None) -> int:
+        """Capacity of a model in vectors: budget + 1, or without a budget all that may come."""
+        return self.vectors_before + self.n_rows if budget is None else budget + 1
+
+    def rows(self, chunk: Chunk, target: float) -> SparseRows:
+        """`chunk` in the form of compiled code, shifted by the kernel like all vectors in training."""
+        chunk = self.kernel.moved(chunk)
+        costs = np.full(chunk.n_rows, self.C)
+        if self.of_numbers:
+            epsilon = float(self.loss.conjugate(1.0, 0.0))  # ℓ*(−f) = ε|f|
+            if chunk.weight is not None:
+                costs *= chunk.weight
+            low, high = costs * self.loss.lowest(0.0), costs * self.loss.highest(0.0)
+            return SparseRows(chunk.indptr, chunk.indices, chunk.data, chunk.y - self.offset, low, high, epsilon, chunk.first_row)
+        positive = chunk.y == target
+        costs[positive] = self.C * self.positive_weight
+        if chunk.weight is not None:
+            costs *= chunk.weight
+        signs, zero = np.where(positive, 1.0, -1.0), np.zeros(chunk.n_rows)
+        low, high = np.where(positive, zero, -costs), np.where(positive, costs, zero)
+        return SparseRows(chunk.indptr, chunk.indices, chunk.data, signs, low, high, 0.0, chunk.first_row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +170,7 @@ def new_slots(problem: BudgetProblem, budget: int | None, mode: int) -> Slots:
         aligned_zeros(d, -(-slots // 8) * 8), np.zeros((0 if mode == passes.KEEP else slots, d)), np.zeros(slots),
         aligned_zeros(slots), np.full(slots, -1, np.int64), np.zeros((matrix, matrix)), counts, np.zeros(passes.SUMS),
         aligned_zeros(slots), aligned_zeros(slots), np.empty(d, np.int32), np.empty(d), np.empty(slots, np.int32),
-        _tables(),
+        _table(),
     )  # fmt: skip
 
 
@@ -126,8 +186,7 @@ def slots_bytes(problem: BudgetProblem, budget: int | None, mode: int) -> int:
     """Bytes of one such model."""
     d, slots = problem.n_features, problem.slots(budget)
     vectors = 2 if mode == passes.KEEP else 3  # including a copy for `exported`
-    tables = 3 * 8 * 260**2
-    return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0)) + tables
+    return 8 * (vectors * d * (slots + 8) + 6 * slots + 2 * d + (slots**2 if mode == passes.PROJECT else 0) + CELLS)
 
 
 def exported(model: Slots, scale: float, centre: Centre | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -218,10 +277,9 @@ class Budgeted:
 class Training(Kept):
     """One run of `method` on `problem`, from `state` or the checkpoint found by `progress`.
 
-    row_state, rows   hold `duals` (n, targets), the α, if the method has any
-    measure           returns the accuracy, or R², on validation rows for (coefficients, vectors) of all targets; called after
-                      each epoch
-    pool              runs several targets in parallel
+    runner   its row state holds `duals` (n, targets), the α, if the method has any
+    pool     runs several targets in parallel
+    measure  returns the accuracy, or R², on validation rows for (coefficients, vectors) of all targets; called after each epoch
     """
 
     method: Method
@@ -230,10 +288,9 @@ class Training(Kept):
     state: BudgetState
     epochs: Epochs
     progress: Progress
-    row_state: RowState
-    rows: Rows
+    runner: Runner
+    pool: Executor
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
-    pool: Executor | None = None
     _damping: tuple[int, int] = (0, 1)
 
     @property
@@ -243,7 +300,7 @@ class Training(Kept):
     @property
     def duals(self) -> np.ndarray:
         """α of all rows and targets."""
-        return self.rows["duals"]
+        return self.runner.rows["duals"]
 
     def run(self, epochs: float) -> Budgeted:
         """Run `epochs` epochs, the last one possibly partial."""
@@ -277,7 +334,7 @@ class Training(Kept):
                 self._learn(order, group.rows)
                 done += len(order)
                 self.progress.keep(self.state, self)
-            self.row_state.release(group.rows.first_row, group.rows.first_row + group.rows.n_rows)
+            self.runner.row_state.release(group.rows.first_row, group.rows.first_row + group.rows.n_rows)
         return None
 
     def _learn(self, order: np.ndarray, chunk: Chunk) -> None:
@@ -288,9 +345,7 @@ class Training(Kept):
             rows = self.problem.rows(chunk, self.problem.targets[number])
             self.method.steps(order, rows, alpha, self._damping, self.problem, self.mode, self.state.models[number])
 
-        numbers = range(len(self.state.models))
-        for _ in map(learn, numbers) if self.pool is None else self.pool.map(learn, numbers):
-            pass
+        list(self.pool.map(learn, range(len(self.state.models))))
 
     def _exported(self) -> list[tuple[np.ndarray, np.ndarray]]:
         return [exported(m, self.method.scale(m), self.problem.kernel.centre) for m in self.state.models]
@@ -300,7 +355,6 @@ class Training(Kept):
         counts, sums = np.sum([m.counts for m in models], axis=0), np.sum([m.sums for m in models], axis=0)
         steps, inside = self.state.steps, self.state.steps - epoch * n
         square = sum(squared_norm(m, self.method.scale(m), self.problem.kernel) for m in models)
-        now = self._exported()
         return Epoch(
             epoch=steps / n,
             rows=steps,
@@ -308,7 +362,7 @@ class Training(Kept):
             accuracy_met=None if self.problem.of_numbers else int(counts[passes.CORRECT]) / (inside * len(models)),
             primal_met=0.5 * square + float(sums[passes.LOSS]) * n / inside,
             dual=float(sums[passes.ALPHA]) - 0.5 * square if self.method.has_alpha and not self.problem.vectors_before else None,
-            support_vectors=sum(len(coefficients) for coefficients, _ in now),
+            support_vectors=sum(int(np.count_nonzero(m.beta[: m.counts[passes.USED]])) for m in models),
             updates=int(counts[passes.UPDATES]),
             maintained=int(counts[passes.MAINTAINED]) / (steps * len(models)),
             removed=int(counts[passes.REMOVED]),
@@ -316,9 +370,9 @@ class Training(Kept):
             kernel_evaluations=int(counts[passes.EVALUATIONS]),
             bytes_read=self.epochs.traffic.bytes_read,
             bytes_computed=self.epochs.traffic.bytes_computed,
-            validation=None if self.measure is None else self.measure(now),
+            validation=None if self.measure is None else self.measure(self._exported()),
         )
 
     def release(self) -> None:
         """Release α, which is not used for a while."""
-        self.row_state.release(0, self.problem.n_rows)
+        self.runner.row_state.release(0, self.problem.n_rows)

@@ -37,9 +37,8 @@ from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.certificate import DualPoint, StopReason
 from streamcut.models.checkpoint import Fill
 from streamcut.models.kept import Kept
-from streamcut.oracles.kernel_columns import KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms
+from streamcut.oracles.kernel_columns import KernelCache, KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms
 from streamcut.solvers.free_intercept import balance, best_intercept
-from streamcut.solvers.kernel_cache import KernelCache
 from streamcut.solvers.progress import Progress
 
 _SHRINK_EVERY = 1000  # steps, or as many as there are rows
@@ -58,10 +57,11 @@ class SMO(Kept):
 
     evaluations  kernel values computed so far
     diagonal     k(x_i, x_i), float64 (m,), of the kernel as columns have it
-    gradient     y_i f(x_i) − 1 without the intercept; exact to the precision of float32 kernel values
+    beta         y_i α_i, float64 (m,)
+    gradient     y_i − f(x_i) without the intercept; exact to the precision of float32 kernel values
     """
 
-    kept = ("steps", "evaluations", "_counted", "_looked_again", "alpha", "gradient", "_active")
+    kept = ("steps", "evaluations", "_counted", "_looked_again", "beta", "gradient", "_active")
     resized = ("_active",)
 
     def __init__(
@@ -90,8 +90,9 @@ class SMO(Kept):
             self._shift = self._of_centre()
             self.diagonal = self.diagonal - 2.0 * self._shift
         self._sign, self._upper = signs, upper
-        self.alpha = np.zeros(chunk.n_rows)
-        self.gradient = np.full(chunk.n_rows, -1.0)
+        self._low, self._high = np.where(signs > 0, 0.0, -upper), np.where(signs > 0, upper, 0.0)
+        self.beta = np.zeros(chunk.n_rows)
+        self.gradient = signs.astype(np.float64)
         self._cache = KernelCache(chunk.n_rows, cache_bytes)
         self._active = np.arange(chunk.n_rows)
         self._counted = 0  # steps since rows were last left out
@@ -104,8 +105,8 @@ class SMO(Kept):
         while True:
             cache = self._cache
             ended, row, steps = advance(
-                self._active, self._sign, self._upper, self.diagonal, cache.numbers, cache.slot_of, cache.stamps, self._now,
-                self.alpha, self.gradient, tolerance, every - self._counted,
+                self._active, self._low, self._high, self.diagonal, cache.numbers, cache.slot_of, cache.stamps, self._now,
+                self.beta, self.gradient, tolerance, every - self._counted,
             )  # fmt: skip
             self.steps += steps
             self._counted += steps
@@ -130,6 +131,11 @@ class SMO(Kept):
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
         self._cache.clear(len(self._active))  # cached columns are computed again: they are the same
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """α, float64 (m,)."""
+        return np.abs(self.beta)
 
     @property
     def _now(self) -> int:
@@ -180,13 +186,9 @@ class SMO(Kept):
             self._active = self._active[kept]
 
     def _moves(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(−y·gradient, whether y·α may grow, whether it may fall) of the active rows; without a bias of α itself."""
-        alpha, upper, g = (of[self._active] for of in (self.alpha, self._upper, self.gradient))
-        below, above = alpha < upper, alpha > 0.0
-        if not self._bias:
-            return -g, below, above
-        positive = self._sign[self._active] > 0
-        return np.where(positive, -g, g), np.where(positive, below, above), np.where(positive, above, below)
+        """(gradient, whether β may grow, whether it may fall) of the active rows."""
+        gradient, beta, low, high = (of[self._active] for of in (self.gradient, self.beta, self._low, self._high))
+        return gradient, beta < high, beta > low
 
     def _look_at_all(self) -> None:
         """Reactivate all rows; gradients of inactive ones are recomputed from all support rows."""
@@ -194,33 +196,35 @@ class SMO(Kept):
         if len(self._active) == m:
             return
         left_out = np.setdiff1d(np.arange(m), self._active, assume_unique=True)
-        self.gradient[left_out] = self._sign[left_out] * (self._scores(left_out) - self._level()) - 1.0
+        self.gradient[left_out] = self._sign[left_out] - (self._scores(left_out) - self._level())
         self._active = np.arange(m)
         self._cache.clear(m)
 
     def _scores(self, rows: np.ndarray) -> np.ndarray:
         """Σ α_i y_i k(x_i, ·) of `rows`, to float64 precision, from all support rows."""
-        (support,) = np.nonzero(self.alpha)
+        (support,) = np.nonzero(self.beta)
         if len(support) == 0:
             return np.zeros(len(rows))
         self.evaluations += len(support) * len(rows)
-        coefficients = self.alpha[support] * self._sign[support]
-        return scores_in_memory(self._kernel, self._chunk, rows, support, coefficients, self._dimension, self._workers)
+        return scores_in_memory(self._kernel, self._chunk, rows, support, self.beta[support], self._dimension, self._workers)
 
     def _level(self) -> float:
         """By how much scores exceed those of the shifted kernel, the same for all rows."""
-        return 0.0 if self._shift is None else math.fsum(self.alpha * self._sign * self._shift)
+        return 0.0 if self._shift is None else math.fsum(self.beta * self._shift)
 
     def estimate(self) -> Value:
         """Primal and dual from the gradient, built from float32 kernel values: good to about seven digits."""
-        return self._value(self.gradient + 1.0)
+        return self._value(1.0 - self._sign * self.gradient)
 
     def certify(self) -> Value:
         """Primal and dual at α, from exact responses. With a bias α is first moved, by rounding errors, to Σ y_i α_i = 0."""
         if self._bias:
-            balance(self.alpha, self._sign, self._upper)
-        responses = self._sign * self._scores(np.arange(self._chunk.n_rows))
-        self.gradient = responses - self._sign * self._level() - 1.0
+            alpha = self.alpha
+            balance(alpha, self._sign, self._upper)
+            self.beta = self._sign * alpha
+        scores = self._scores(np.arange(self._chunk.n_rows))
+        responses = self._sign * scores
+        self.gradient = self._sign - (scores - self._level())
         return self._proved(responses, self._value(responses))
 
     def _value(self, responses: np.ndarray) -> Value:
@@ -231,10 +235,9 @@ class SMO(Kept):
 
     def _proved(self, responses: np.ndarray, value: Value) -> Value:
         """The same, rigorous: rounding bounds are added to the primal and subtracted from the dual."""
-        (support,) = np.nonzero(self.alpha)
-        alpha, signs = self.alpha[support], self._sign[support]
+        (support,) = np.nonzero(self.beta)
         entries = int(np.diff(self._chunk.indptr).max())
-        doubts = self._kernel.rounding(self._squares, self._squares[support], alpha, entries)
+        doubts = self._kernel.rounding(self._squares, self._squares[support], self.beta[support], entries)
         size = np.abs(responses)
         square = math.fsum(self.alpha * responses)
         square_doubt = math.fsum(self.alpha * (doubts + gamma(2) * size))
@@ -242,7 +245,7 @@ class SMO(Kept):
         slack += doubts + gamma(_SPARE) * (1.0 + size + abs(value.intercept))
         most = 0.5 * (square + square_doubt) + math.fsum(self._upper * np.maximum(0.0, slack))
         primal = above(most, gamma(_SPARE) * most)
-        dual = DualPoint(alpha * signs, np.zeros(0)).value(square, square_doubt)
+        dual = DualPoint(self.beta[support], np.zeros(0)).value(square, square_doubt)
         return Value(primal, dual, value.intercept, primal - value.primal, value.dual - dual)
 
 
@@ -317,7 +320,7 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
 
     Raises Interrupted before the first step.
     """
-    rule, loop = progress.rule, _Loop(_FIRST, _FIRST_LOOK + _PER_ROW * len(smo_state.alpha))
+    rule, loop = progress.rule, _Loop(_FIRST, _FIRST_LOOK + _PER_ROW * len(smo_state.beta))
     if not progress.resume_with(smo_state, loop, Stage) and progress.stop():
         raise Interrupted
 
@@ -337,7 +340,7 @@ def run(smo_state: SMO, progress: Progress, c_bar: float) -> tuple[Value, StopRe
         if last or look or rule.reason(value.primal, value.dual, c_bar, 0, 0.0) is not None:
             value = smo_state.certify()
         seconds = progress.seconds
-        support, allowed = int(np.count_nonzero(smo_state.alpha)), rule.allowed_gap(value.primal, c_bar)
+        support, allowed = int(np.count_nonzero(smo_state.beta)), rule.allowed_gap(value.primal, c_bar)
         counts = (loop.tolerance, smo_state.steps, smo_state.evaluations)
         number = len(progress.history)
         progress.see(Stage(number, *counts, value.primal, value.dual, value.gap, support, seconds, allowed))

@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from reference.rows import dump
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -214,8 +215,7 @@ def test_a_class_without_weight_is_named_as_the_user_names_it():
 
 def test_what_certificates_advise_is_an_argument_in_python_and_a_flag_in_the_shell(run, tmp_path):
     A, b = X[50:], y[50:]
-    lines = [f"{k} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row)) for k, row in zip(b, A.tolist(), strict=True)]
-    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
+    dump(tmp_path / "rows.svm", A, b)
     machine = KernelSVM(solver="sampled-linear", gamma=0.5, samples=5, max_time=60.0).fit(A, b)
     assert "a larger samples helps" in machine.model_.in_words()
     options = "--solver sampled-linear --kernel rbf --gamma 0.5 --set samples=5 --tol 1e-3 --max-time 60s"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.rows import dump
 from sklearn.svm import SVC
 
 import streamcut
@@ -23,11 +24,7 @@ def stores(tmp_path_factory):
     """Paths of two stores: the rows, and the same with twice the features."""
     folder, (X, y) = tmp_path_factory.mktemp("options"), rows()
     for name, Z in (("narrow", X), ("wide", np.hstack([X, X]))):
-        lines = [
-            f"{label} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(z)) for label, z in zip(y, Z.tolist(), strict=True)
-        ]
-        (folder / f"{name}.svm").write_text("\n".join(lines) + "\n")
-        streamcut.convert(str(folder / f"{name}.svm"), str(folder / f"{name}.zarr"), dtype="float64")
+        streamcut.convert(dump(folder / f"{name}.svm", Z, y), folder / f"{name}.zarr", dtype="float64")
     return folder / "narrow.zarr", folder / "wide.zarr"
 
 

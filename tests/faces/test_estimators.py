@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.rows import dump
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import estimator_checks_generator
@@ -18,11 +19,9 @@ from streamcut.sklearn import (
     KernelSVM,
     LinearSVM,
     LinearSVR,
-    LogisticRegression,
     StreamcutClassifier,
     StreamcutOutlierDetector,
     StreamcutRanker,
-    StreamcutRegressor,
 )
 
 STOPS_EARLIER = {  # they compare to 7 digits what is trained to a tolerance, from other rows in another order
@@ -37,10 +36,7 @@ OF_SEQUENCES = {
 }
 CHECKED = {
     "linear": LinearSVM(),
-    "logistic": LogisticRegression(),
     "budget": StreamcutClassifier(kernel="rbf", epochs=1.0, budget=20, workers=1),
-    "budget, numbers": StreamcutRegressor(kernel="rbf", epochs=1.0, budget=20, workers=1),
-    "rest": LinearSVM(strategy="one-vs-rest"),
     "smo": KernelSVM(),
     "regression": LinearSVR(),
     "one class": StreamcutOutlierDetector(),
@@ -75,15 +71,7 @@ def rows(classes: int = 2, n: int = 400, d: int = 12, seed: int = 0):
 
 def stored(folder, X, y, qid=None) -> str:
     """A store of the rows: the labels as they are."""
-    names = [f"{label:g}" for label in y]
-    groups = [""] * len(y) if qid is None else [f" qid:{q}" for q in qid]
-    lines = []
-    for i in range(X.shape[0]):
-        row = X[[i]]
-        pairs = " ".join(f"{j + 1}:{float(v)!r}" for j, v in sorted(zip(row.indices.tolist(), row.data, strict=True)))
-        lines.append(f"{names[i]}{groups[i]} {pairs}\n")
-    (folder / "rows.svm").write_text("".join(lines))
-    convert(str(folder / "rows.svm"), str(folder / "rows.zarr"), dtype="float64", n_features=X.shape[1])
+    convert(dump(folder / "rows.svm", X, y, qid), folder / "rows.zarr", dtype="float64", n_features=X.shape[1])
     return str(folder / "rows.zarr")
 
 

@@ -1,9 +1,11 @@
-"""No number, however odd, leads compiled code out of its arrays; and arrays from outside are looked at before it sees them.
+"""No odd number leads compiled code out of its arrays; arrays and labels from outside are looked at before it sees them.
 
 scripts/test_bounds_checked.sh runs all tests with every index checked; here is what no other test provokes.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +14,6 @@ import scipy.sparse as sp
 import streamcut
 from streamcut import load_model, save_model, train
 from streamcut.errors import BadInputError, CorruptError
-
-pytestmark = pytest.mark.process
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,26 @@ def test_models_whose_parts_do_not_fit_are_refused(tmp_path):
     save_model(chain, tmp_path / "chain.npz")
     with pytest.raises(CorruptError, match="2 scores per row for 0 labels"):
         load_model(tmp_path / "chain.npz")
+
+
+RBF = {"kernel": "rbf", "gamma": 0.5}
+SAMPLED = ("sampled-linear", "sampled-constant")
+NUMBERED = [  # not bsca's: it makes no index of a label
+    {"task": "multiclass", "solver": "bundle-dca"},
+    {"task": "multiclass", "strategy": "one-vs-rest"},
+    {"task": "sequence"},
+    *({"task": task, "solver": solver, **RBF} for task in ("multiclass", "sequence") for solver in SAMPLED),
+]
+
+
+@pytest.mark.parametrize("options", NUMBERED, ids=lambda options: " ".join(map(str, options.values())))
+@pytest.mark.parametrize("label", [2.0, 4.0])
+def test_classes_are_numbered_only_with_known_labels(options, label):
+    """Of data that is no store: the label between two known ones, and the one above all."""
+    X, y = sp.random_array((240, 10), density=0.3, format="csr", rng=np.random.default_rng(1)), np.arange(240) % 4 + 1.0
+    data = streamcut.rows(X, y, qid=np.arange(240) // 6 if options["task"] == "sequence" else None)
+    statistics = data.manifest.statistics
+    labels = {known: rows for known, rows in statistics.labels.items() if known != label}
+    data.manifest = replace(data.manifest, statistics=replace(statistics, labels=labels))
+    with pytest.raises(CorruptError, match=f"row {int(label)}: the manifest has no label {label:g}"):
+        train(data, **options)

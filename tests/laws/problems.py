@@ -135,6 +135,9 @@ TRAININGS = {  # linear models: every way through the code that ends with a cert
     "elastic net, hinge, free intercept": Training("weighted", {"l1": 2.0, "intercept": "free"}, 8),
     "lasso": Training("weighted", {"loss": "squared-hinge", "l1_only": 3.0}, 14),
     "lasso, squared, newton": Training("numbers", {**_NUMBERS, "loss": "squared", "l1_only": 3.0, "solver": "newton"}, 8),
+    "lasso, working set, free intercept": Training(
+        "numbers", {**_NUMBERS, "loss": "squared", "l1_only": 3.0, "solver": "working-set", "intercept": "free"}, 6
+    ),
     "squared": Training("numbers", {**_NUMBERS, "loss": "squared"}, 8),
     "squared, bundle-dca, free intercept": Training(
         "numbers", {**_NUMBERS, "loss": "squared", "solver": "bundle-dca", "intercept": "free"}, 8

@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from laws.problems import KERNELS, ROW_LOSSES, ROWS, TRAININGS, objective
+from reference.rows import dump
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 
@@ -218,11 +219,7 @@ def test_a_model_is_its_file(name, store, tmp_path):
     model = streamcut.train(store(rows), **options)
     streamcut.save_model(model, tmp_path / "m.npz")
     loaded = streamcut.load_model(tmp_path / "m.npz")
-    with open(tmp_path / "rows.svm", "w") as file:
-        for i in range(len(y)):
-            row = X[[i]]
-            values = [f"{j + 1}:{float(v)!r}" for j, v in sorted(zip(row.indices.tolist(), row.data.tolist(), strict=True))]
-            file.write(" ".join([f"{y[i]:g}", *([] if qid is None else [f"qid:{qid[i]}"]), *values]) + "\n")
+    dump(tmp_path / "rows.svm", X, y, qid)
     expected = model.predict(X, qid=qid) if options.get("task") == "sequence" else model.predict(X)
     for source in (store(rows, shard_nnz=150), str(tmp_path / "rows.svm")):
         predicted = streamcut.predict(loaded, source)

@@ -77,7 +77,7 @@ SPELT += [
     *[("smo, values 1, polynomial", option, value) for option, value in (("degree", 2), ("coef0", 1.0), ("bias", 0.0))],
     *[("bsca", option, value) for option, value in (("C", 2.0), ("budget", 20), ("epochs", 2.0), ("seed", 3))],
     *[("bsgd, classes", option, value) for option, value in (("C", 2.0), ("budget", 20), ("epochs", 2.0))],
-    *[("sbp", option, value) for option, value in (("nu", 0.25), ("epochs", 2.0), ("batch", 4))],
+    *[("sbp", option, value) for option, value in (("nu", 0.25), ("epochs", 2.0))],
     *[("sampled-linear", option, value) for option, value in (("C", 2.0), ("samples", 25))],
     ("nystroem", "nystroem", 30),
     ("fourier", "fourier", 64),

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from reference.rows import dump
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
@@ -156,12 +157,7 @@ def test_refused_by_name():
 @pytest.fixture
 def store(tmp_path):
     X, y = rows(12, n=200)
-    text = "".join(
-        f"{label:g} " + " ".join(f"{j + 1}:{value!r}" for j, value in enumerate(row)) + "\n"
-        for label, row in zip(y.tolist(), X.tolist(), strict=True)
-    )
-    (tmp_path / "rows.svm").write_text(text)
-    streamcut.convert(tmp_path / "rows.svm", tmp_path / "rows.zarr", dtype="float64")
+    streamcut.convert(dump(tmp_path / "rows.svm", X, y), tmp_path / "rows.zarr", dtype="float64")
     return X, y, tmp_path / "rows.zarr"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 
 import streamcut
 
@@ -29,10 +30,17 @@ def make_rows(n: int, seed: int, *, groups: int | None = None, features: int = 4
 def write_svmlight(path: Path, rows: list[tuple]) -> Path:
     lines = []
     for label, qid, entries in rows:
-        words = [f"{label:g}"] + ([] if qid is None else [f"qid:{qid}"]) + [f"{index}:{value!r}" for index, value in entries]
+        words = [f"{label:.17g}"] + ([] if qid is None else [f"qid:{qid}"]) + [f"{index}:{value!r}" for index, value in entries]
         lines.append(" ".join(words) + "\n")
     path.write_text("".join(lines))
     return path
+
+
+def dump(path: Path, X, y, qid=None) -> Path:
+    """The rows of X as svmlight text of the same float64."""
+    X = sp.csr_array(X, dtype=float)
+    cells = [sorted(zip((X[[i]].indices + 1).tolist(), X[[i]].data.tolist(), strict=True)) for i in range(X.shape[0])]
+    return write_svmlight(path, list(zip(y, [None] * len(cells) if qid is None else qid, cells, strict=True)))
 
 
 def read_rows(path: Path) -> list[tuple]:

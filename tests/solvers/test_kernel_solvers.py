@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.shared.budgeted_regression import GAMMA, _rows
+from reference.rows import dump
 
 import streamcut
 from streamcut import evaluate, load_model, save_model, train, verify
@@ -90,6 +91,26 @@ def test_shifting_all_rows_changes_no_answer(solver, tmp_path):
         scores.append(model.decision_function(X + 0.5))
     close = 1e-3 if solver in ("nystroem", "sampled-linear", "smo") else 1e-6
     np.testing.assert_allclose(scores[1], scores[0], atol=close * np.abs(scores[0]).max())
+
+
+@pytest.mark.parametrize(
+    "options", [{"solver": "bsca", "budget": 20}, {"solver": "sbp", "nu": 0.1}], ids=lambda given: given["solver"]
+)
+def test_held_out_rows_may_be_in_memory_and_have_the_labels_of_the_data(options):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 4))
+    y = np.where(X[:, 0] * 2 + 0.5 * rng.standard_normal(150) > 0, 1.0, -1.0)
+    options = {**options, "kernel": "rbf", "gamma": 0.3, "epochs": 2.0}
+    model = train((X[:100], y[:100]), validation=(X[100:], y[100:]), **options)
+    right = streamcut.evaluate(model, (X[100:], y[100:])).accuracy
+    last = model.history[-1]
+    assert options["solver"] != "bsca" or last["validation"] == pytest.approx(right)
+    assert options["solver"] != "sbp" or min(line["error"] for line in model.history) == pytest.approx(1.0 - right)
+    assert model.parameters["validation"] == "rows in memory"
+    seen: list = []
+    with pytest.raises(BadInputError, match="validation: rows in memory has labels that the data does not have: 3, 5"):
+        train((X, y), validation=(X[:2], np.array([3.0, 5.0])), on_iteration=seen.append, **options)
+    assert not seen
 
 
 OFFSETS = [0.0, 1e7]
@@ -233,11 +254,7 @@ def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
 
 def test_validation_is_told_as_r2(tmp_path):
     X, y, _ = _rows(n=200, seed=6)
-    lines = (
-        f"{float(t)!r} " + " ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(x)) for t, x in zip(y, X.toarray(), strict=True)
-    )
-    (tmp_path / "rows.svm").write_text("\n".join(lines) + "\n")
-    streamcut.convert(str(tmp_path / "rows.svm"), str(tmp_path / "rows.zarr"), dtype="float64")
+    streamcut.convert(dump(tmp_path / "rows.svm", X, y), tmp_path / "rows.zarr", dtype="float64")
     store = str(tmp_path / "rows.zarr")
     model = streamcut.train(store, kernel="rbf", gamma=GAMMA, budget=20, epochs=2.0, validation=store)
     assert model.task == "regression", "the labels are real numbers"

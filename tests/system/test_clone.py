@@ -1,4 +1,4 @@
-"""A clone is a package: with nothing installed but the dependencies, Python in its root imports streamcut."""
+"""A clone is a package: Python in its root imports streamcut, and importing it loads nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BARE = f"import sys; sys.path += {[entry for entry in sys.path if entry and Path(entry) != ROOT]!r}; "  # no .pth file is read
+import streamcut
 
 pytestmark = pytest.mark.smoke
+
+
+ROOT = Path(__file__).resolve().parents[2]
+BARE = f"import sys; sys.path += {[entry for entry in sys.path if entry and Path(entry) != ROOT]!r}; "  # no .pth file is read
 
 
 def said(code: str) -> str:
@@ -45,3 +48,22 @@ print(Path(streamcut.io.__file__).resolve(), io.StringIO.__module__)
     once, places = said(code % ((f"{ROOT}/streamcut/", f"{ROOT}/io/"),)).splitlines()
     assert once == "once True"
     assert places == f"{ROOT / 'io' / '__init__.py'} _io"
+
+
+def _loaded_by(code: str) -> set[str]:
+    command = [sys.executable, "-P", "-c", f"{code}\nimport sys; print(*sys.modules)"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    return set(run.stdout.split("\n")[-2].split())
+
+
+def test_importing_streamcut_loads_nothing_heavy():
+    loaded = _loaded_by("import streamcut; dir(streamcut)")
+    assert "streamcut" in loaded
+    assert not loaded & {"numpy", "numba", "scipy", "zarr", "sklearn"}
+
+
+def test_every_public_name_loads():
+    for name in streamcut.__all__:
+        assert getattr(streamcut, name), name
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = streamcut.nonsense

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import streamcut
+import streamcut.progress as display
 from streamcut import train
-from streamcut.progress import display
-from streamcut.progress.display import Display
+from streamcut.progress import Display
 from streamcut.solvers.progress import Iteration
 
 pytestmark = pytest.mark.process

@@ -6,12 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from kit.first_runs import within
 
-from streamcut.errors import MemoryBudgetError
-from streamcut.io.conversion.plan import make_plan
+pytestmark = pytest.mark.process
 
 BUDGET = 330 * 10**6
 SCRIPT = """
@@ -56,7 +53,6 @@ def texts(tmp_path_factory):
     return files
 
 
-@pytest.mark.process
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -68,24 +64,3 @@ def test_peak_memory_stays_below_the_limit(texts, tmp_path, name, options):
     used = within(BUDGET, lambda: peak(texts[name], tmp_path / "a.zarr", options), int)
     assert used <= BUDGET, f"{used / 1e6:.0f} MB"
     print(f"{name} {options}: {used / 1e6:.0f} MB")
-
-
-@settings(max_examples=50, deadline=None)
-@given(limit=st.integers(1, 4000), base=st.integers(50, 500), sorting=st.booleans(), writers=st.integers(1, 2))
-def test_a_plan_adds_up_to_its_limit(limit, base, sorting, writers):
-    arguments = {"threads": 2, "shard_nnz": None, "sorting": sorting, "writers": writers, "held": 5 << 20}
-    try:
-        plan = make_plan(limit << 20, base << 20, **arguments)
-    except MemoryBudgetError:
-        least = make_plan(None, base << 20, **arguments)
-        assert least.limit > limit << 20 or least.limit == 10**9
-        return
-    reading, writing = (
-        next(size for what, size in plan.lines.items() if what.startswith(verb)) for verb in ("reading", "writing")
-    )
-    assert reading > 5 << 20
-    overlapping = sum(plan.lines.values()) - (
-        min(reading, writing) if sorting else 0
-    )  # sorted rows are written once all are read
-    assert plan.row_bytes >= 0
-    assert plan.limit - 8 < overlapping <= plan.limit == limit << 20

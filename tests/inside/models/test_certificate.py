@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamcut.foundation.rounding import CutError
-from streamcut.models.certificate import Certificate, DualPoint, StopReason, Tolerance, Witness
+from streamcut.models.certificate import Certificate, DualPoint, StopReason, Tolerance, Witness, certificate_of
 
 pytestmark = pytest.mark.smoke
 
@@ -68,3 +68,12 @@ def test_the_value_of_a_dual_point_is_below_the_exact_one():
         assert Fraction(point.value(square, doubt)) <= exact
         assert point.value(square, doubt) == pytest.approx(float(exact), rel=1e-11)
     assert point.value(100.0, 0.0) == 0.0
+
+
+def test_a_sum_of_problems_is_rounded_outwards():
+    random = np.random.default_rng(0)
+    for bounds in random.uniform(0.0, 1.0, (50, 3)).tolist():
+        each = [Certificate(2.0 * bound, bound, 1.0, 1e-3, None, True, StopReason.CONVERGED) for bound in bounds]
+        exact, whole = sum(map(Fraction, bounds)), certificate_of(each)
+        assert Fraction(whole.lower_bound) <= exact
+        assert Fraction(whole.primal) >= 2 * exact

@@ -16,13 +16,12 @@ import streamcut
 from streamcut.compiled import budget as passes
 from streamcut.compiled import kernel_rows
 from streamcut.compiled.budget import SparseRows
-from streamcut.compiled.merging import best_h, best_partner, merging_tables, smallest
+from streamcut.compiled.merging import best_h, best_partner, least_degradations, smallest
 from streamcut.errors import BadInputError
 from streamcut.io.memory import MemoryDataset
 from streamcut.kernels.kernel import Kernel
 from streamcut.losses import row_loss
-from streamcut.solvers.budget import MODES, exported, new_slots
-from streamcut.solvers.budget_problem import BudgetProblem
+from streamcut.solvers.budget import MODES, BudgetProblem, exported, new_slots
 
 
 def two_classes(n=60, d=6, seed=0):
@@ -124,7 +123,7 @@ def test_without_a_budget_the_dual_reaches_its_optimum(options):
     assert primal == pytest.approx(ours, rel=1e-4)
 
 
-TABLES = merging_tables()
+LEAST = least_degradations()
 
 
 @settings(max_examples=150, deadline=None)
@@ -132,7 +131,7 @@ TABLES = merging_tables()
 def test_h_and_the_merged_coefficient_are_those_of_brute_force(a, b, kappa):
     m = a / (a + b)
     _, best = best_merge(a, b, kappa)
-    h, s = best_h(TABLES, m, kappa)
+    h, s = best_h(m, kappa)
     assert 0.0 <= h <= 1.0
     assert (a + b) * s == pytest.approx(best, rel=1e-9)
     assert (a + b) * s == pytest.approx(a * kappa ** ((1 - h) ** 2) + b * kappa ** (h**2), rel=1e-12)
@@ -143,26 +142,26 @@ def _lost(h, m, kappa):
     return -(m * kappa ** ((1.0 - h) ** 2) + (1.0 - m) * kappa ** (h * h))
 
 
-def test_the_table_gives_h_to_one_in_ten_thousand_everywhere():
+def test_h_is_right_to_one_in_ten_thousand_everywhere():
     generator = np.random.default_rng(0)
     near = [(0.5 + x * x * 0.05, np.exp(-2) + y**3 * 0.05) for x, y in generator.uniform(-1, 1, (200, 2))]
     for m, kappa in [*generator.uniform(0, 1, (600, 2)), *near]:
         side = (0.5, 1.0) if m >= 0.5 else (0.0, 0.5)  # which has no other maximum
         found = minimize_scalar(_lost, args=(m, kappa), bounds=side, method="bounded", options={"xatol": 1e-9})
         h, best = found.x, -found.fun
-        table_h, table_s = best_h(TABLES, m, kappa)
-        assert table_s == pytest.approx(best, rel=1e-9)
+        our_h, our_s = best_h(m, kappa)
+        assert our_s == pytest.approx(best, rel=1e-9)
         if abs(m - 0.5) > 1e-6:  # at 1/2 there are two
-            assert abs(table_h - h) < 1e-4, (m, kappa)
+            assert abs(our_h - h) < 1e-4, (m, kappa)
 
 
 def test_edges():
-    assert best_h(TABLES, 1.0, 0.5) == (1.0, 1.0)
-    assert best_h(TABLES, 0.25, 0.0) == (0.0, 0.75)
-    h, s = best_h(TABLES, 0.7, 1.0)
+    assert best_h(1.0, 0.5) == (1.0, 1.0)
+    assert best_h(0.25, 0.0) == (0.0, 0.75)
+    h, s = best_h(0.7, 1.0)
     assert (h, s) == (pytest.approx(0.7), pytest.approx(1.0))
     for kappa in (0.9, 0.1361, np.exp(-2.0)):
-        assert best_h(TABLES, 0.5, kappa)[0] == 0.5
+        assert best_h(0.5, kappa)[0] == 0.5
 
 
 @settings(max_examples=100, deadline=None)
@@ -177,7 +176,7 @@ def test_the_partner_is_the_best_of_all(seed, distance, spread):
         if j != least and beta[j] * beta[least] > 0.0:
             h, merged = best_merge(abs(beta[least]), abs(beta[j]), kappa[j])
             lost[j] = beta[least] ** 2 + beta[j] ** 2 + 2 * beta[least] * beta[j] * kappa[j] - merged**2, h, merged
-    found = best_partner(least, beta, kappa, n, TABLES, np.empty(n, np.int32), np.empty(n))
+    found = best_partner(least, beta, kappa, n, LEAST, np.empty(n, np.int32), np.empty(n))
     if not lost:
         assert found[0] == -1
         return
@@ -209,18 +208,18 @@ ODD = [np.nan, np.inf, -np.inf, 1.0000001, 1e300, -1.0]
 
 @pytest.mark.parametrize("odd", ODD)
 def test_odd_kernel_values_find_no_place_outside_the_tables(odd):
-    assert best_h(TABLES, 0.7, odd) == (1.0, 0.7)
+    assert best_h(0.7, odd) == (1.0, 0.7)
     beta, k = np.array([1.0, 0.5, 2.0, -1.0, 100.0]), np.array([1.0, 0.3, odd, 0.2, odd])
-    slot, *_ = best_partner(1, beta, k, 5, TABLES, np.empty(5, np.int32), np.empty(5))
+    slot, *_ = best_partner(1, beta, k, 5, LEAST, np.empty(5, np.int32), np.empty(5))
     assert slot in (-1, 0, 2, 4)
 
 
 @pytest.mark.parametrize("odd", [np.nan, np.inf, 1e300])
 def test_odd_coefficients_find_no_place_outside_the_tables(odd):
-    assert best_h(TABLES, odd, 0.5)[0] == 1.0
+    assert best_h(odd, 0.5)[0] == 1.0
     beta, k = np.array([1.0, odd, 2.0, odd]), np.array([1.0, 0.3, 0.5, 0.2])
     for least in (0, 1):
-        slot, *_ = best_partner(least, beta, k, 4, TABLES, np.empty(4, np.int32), np.empty(4))
+        slot, *_ = best_partner(least, beta, k, 4, LEAST, np.empty(4, np.int32), np.empty(4))
         assert -1 <= slot < 4
         assert slot != least
 

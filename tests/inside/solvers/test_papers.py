@@ -10,12 +10,9 @@ from reference import smo as exact
 from reference.kernels import matrix
 
 import streamcut
-from streamcut.execution.feed import Feed
-from streamcut.execution.lanes import plan_lanes
-from streamcut.execution.runner import Runner
 from streamcut.kernels.kernel import Kernel
-from streamcut.oracles.kernel_columns import Responses
 from streamcut.papers.rivals import KernelPegasos, KernelPerceptron, KernelSDCA
+from streamcut.papers.rounds import Responses
 from streamcut.papers.sbp import StochasticBatchPerceptron, WaterLevel
 
 
@@ -29,16 +26,13 @@ def problem(seed=1, n=120, d=6, noise=0.5):
 RBF = Kernel("rbf", gamma=0.3)
 
 
-def responses(X, y, kernel=RBF, *, lanes=1, workers=1, shard_nnz=1 << 20, pinned=True, averaged=True):
-    data = streamcut.rows(X, y, shard_nnz=shard_nnz)
-    shards = frozenset(range(len(data.manifest.shards))) if pinned else frozenset()
-    runner = Runner(Feed(data, shards), plan_lanes(data.manifest.statistics, lanes), workers)
-    return Responses(runner, kernel, 1.0, averaged=averaged)
+def responses(X, y, kernel=RBF):
+    rows = streamcut.rows(X, y).read(0)
+    return Responses(rows, kernel, rows.y.astype(np.int8), X.shape[1])
 
 
-def trained(X, y, steps, *, seed=0, **options):
-    own = {name: options.pop(name) for name in ("lanes", "workers", "shard_nnz", "pinned", "kernel") if name in options}
-    solver = StochasticBatchPerceptron(responses(X, y, **own), random=np.random.default_rng(seed), **options)
+def trained(X, y, steps, **options):
+    solver = StochasticBatchPerceptron(responses(X, y), random=np.random.default_rng(0), **options)
     for _ in range(steps):
         solver.iterate()
     return solver
@@ -65,9 +59,7 @@ def test_step_by_step_as_on_a_dense_matrix(bias):
     nu, steps = 0.05, 150
     alpha, c = reference.average(matrix(RBF, X, X), signs, nu, steps, np.random.default_rng(0), bias=bias)
     ours = trained(X, signs, steps, nu=nu, bias=bias)
-    sums = np.zeros(len(signs))
-    sums[ours.responses.numbers] = ours.responses.alpha_sum
-    np.testing.assert_allclose(sums / steps, alpha, atol=1e-12)
+    np.testing.assert_allclose(ours.responses.alpha_sum / steps, alpha, atol=1e-12)
     np.testing.assert_allclose(ours.responses.c_sum / steps, c, atol=1e-12)
     assert ours.responses.evaluations == steps * len(signs)
 
@@ -90,49 +82,40 @@ def noisy(seed=2, n=100, noise=0.6):
     return X, np.where(X.toarray()[:, 0] + noise * generator.normal(size=n) > 0, 1.0, -1.0)
 
 
-def prepared(X, y):
-    data = streamcut.rows(X, y)
-    return Responses(Runner(Feed(data, frozenset([0])), plan_lanes(data.manifest.statistics)), KERNEL, 1.0)
-
-
 def scores_of(solver, X, signs):
     alpha, intercept = solver.predictor()
-    own = np.zeros(len(signs))
-    own[solver.responses.numbers] = alpha * signs[solver.responses.numbers]
-    return matrix(KERNEL, X, X) @ own + intercept
+    return matrix(KERNEL, X, X) @ (alpha * signs) + intercept
 
 
 def random(seed=0):
     return np.random.default_rng(seed)
 
 
-@pytest.mark.parametrize("batch", [1, 5])
-def test_pegasos_step_by_step(batch):
+def test_pegasos_step_by_step():
     X, signs = noisy()
     m, C, draws = len(signs), 2.0, random()
     Q = matrix(KERNEL, X, X) * signs * signs[:, None]
     lam, w = 1.0 / (C * m), np.zeros(m)  # w = Σ w_i y_i φ(x_i)
-    ours = KernelPegasos(prepared(X, signs), C=C, batch=batch, random=random())
+    ours = KernelPegasos(responses(X, signs, KERNEL), C=C, random=random())
     evaluations = 0
     for t in range(1, 60):
-        rows = draws.integers(m, size=1) if batch == 1 else draws.choice(m, batch, replace=False)
+        rows = draws.integers(m, size=1)
         losing = rows[(Q @ w)[rows] < 1.0]
         w *= 1.0 - 1.0 / t
-        w[losing] += 1.0 / (lam * t * batch)
+        w[losing] += 1.0 / (lam * t)
         evaluations += len(losing) * m
         ours.iterate()
     np.testing.assert_allclose(scores_of(ours, X, signs), signs * (Q @ w), rtol=1e-9, atol=1e-12)
     assert ours.responses.evaluations == evaluations
-    assert ours.rows_seen == 59 * batch
+    assert ours.rows_seen == 59
 
 
-@pytest.mark.parametrize("batch", [1, 4])
-def test_sdca_climbs_to_the_optimum(batch):
+def test_sdca_climbs_to_the_optimum():
     X, signs = noisy()
     m, C = len(signs), 1.0
     K = matrix(KERNEL, X, X)
     best = exact.objective(K, signs, exact.solve(K, signs, np.full(m, C), bias=False))
-    ours = KernelSDCA(prepared(X, signs), C=C, batch=batch, random=random())
+    ours = KernelSDCA(responses(X, signs, KERNEL), C=C, random=random())
     values = [0.0]
     for _ in range(60 * m):
         ours.iterate()
@@ -145,7 +128,7 @@ def test_sdca_climbs_to_the_optimum(batch):
 
 def test_the_perceptron_ends_when_rows_are_separated():
     X, signs = noisy(noise=0.0)
-    ours = KernelPerceptron(prepared(X, signs), random=random())
+    ours = KernelPerceptron(responses(X, signs, KERNEL), random=random())
     mistakes = -1
     while ours.responses.evaluations != mistakes:
         mistakes = ours.responses.evaluations
