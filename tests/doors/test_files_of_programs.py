@@ -200,7 +200,7 @@ def test_files_of_labels_that_do_not_fit_say_what_they_hold(run, matrix):
     options = ("--label", path, "--label-map", known)
     converted(run, matrix, *options, code=BAD, said=f"{ROWS + 1} values for the {ROWS} rows.*'type', is a name, remove it")
     path.write_text("\n".join(["1"] * (ROWS + 2)))
-    converted(run, matrix, "--label", path, code=BAD, said=f"{ROWS + 2} values for the {ROWS} rows of the matrix$")
+    converted(run, matrix, "--label", path, code=BAD, said=rf"{ROWS + 2} values for the {ROWS} rows of .*X\.npz$")
     np.save(matrix.parent / "y.npy", np.array(TYPES, object), allow_pickle=True)
     said = r"an array of Python objects; save values\.astype\(str\)"
     converted(run, matrix, "--label", matrix.parent / "y.npy", code=BAD, said=said)
