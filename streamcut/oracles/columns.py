@@ -101,7 +101,7 @@ class ColumnsOracle(LinearOracle):
         if size is not None and sweeps > 0:
             self._caches = {start: ColumnsCache(size, risk, K) for start in runner.lanes.bounds[:-1]}
         # a single lane only: lanes move the same w
-        alone = len(runner.lanes) == 1 and not self._l1.any() and risk.group is None
+        alone = self.one_lane and not self._l1.any() and risk.group is None
         self._solves = bool(self._caches) and alone and solving_bytes(risk.loss, statistics, self.dimension) > 0
 
     # -- properties of the active columns: arrays (A) --------------------------------------------------------------------------
@@ -148,6 +148,11 @@ class ColumnsOracle(LinearOracle):
     def shares_come_from_each_other(self) -> bool:
         """Whether a class's share can rise only where others fall, to a bound: plain passes are then slow with any C."""
         return self.risk.group is not None and not self._loss.smooth
+
+    @property
+    def one_lane(self) -> bool:
+        """Whether all rows see each other's steps."""
+        return len(self._runner.lanes) == 1
 
     def enter(self, columns: range) -> None:
         """Start training these columns and no others, from w = 0 and no shares. The data is not read."""

@@ -24,7 +24,8 @@ rows at once, if features are few (streamcut.oracles.dual.interior), and the res
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
 
 A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
-them. All passes of one with kinks are accelerated (oracle.shares_come_from_each_other).
+them. Passes of one with kinks are accelerated (oracle.shares_come_from_each_other); with an l1 and one lane, plain ones may take
+over.
 """
 
 from __future__ import annotations
@@ -193,9 +194,10 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
     l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
     for a, origin in first.items():
         C, loss, sigma, M = (values[a] for values in known)
-        steady = oracle.shares_come_from_each_other
-        # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow
-        plain = not steady and (sigma == 1.0 or l1s[a] > 0.0)
+        accelerated = oracle.shares_come_from_each_other
+        # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow, or gives way
+        plain = not accelerated and (sigma == 1.0 or l1s[a] > 0.0)
+        steady = accelerated and not (l1s[a] > 0.0 and oracle.one_lane)
         line = Line(Guard(sigma, plain, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
         if origin is not None:
