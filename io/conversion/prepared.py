@@ -30,7 +30,7 @@ from streamcut.io.stores.files import expect_free, is_store, unfinished
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
 from streamcut.io.stores.writer import StoreWriter, writer_bytes
 
-_LIMIT = 10**9  # where there is none, unless more is needed
+_LIMIT, _BEYOND = 10**9, 500 * 10**6  # where there is none: the first, or the second more than the least
 _VARIES = 8 << 20  # between runs of a command
 _SORT_LEAST = 32 << 20
 _KEYS_LEAST = 8 << 20  # a dictionary of categories and words; it also gets most of the rest
@@ -90,7 +90,7 @@ def make_plan(
     n_features: int | None = None,
     features: int | None = None,
 ) -> ConvertPlan:
-    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
+    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or 500 MB more than the least).
 
     base: resident bytes before the work; held: what the source holds in addition to blocks; remote: shards go to a URL.
     The size of shards changes the result. If `shard_nnz` is not given, it follows from `limit`, not from the current resident
@@ -113,7 +113,7 @@ def make_plan(
         work = max(reading, writing) + _SORT_LEAST if sorting else reading + writers * writing
         choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block))
     least = min(choices)[0] + _VARIES
-    limit = max(_LIMIT, least) if limit is None else limit
+    limit = max(_LIMIT, least + _BEYOND) if limit is None else limit
     reserve = max(0, limit - base) // 8  # smaller blocks are better than no memory for long rows
     fitting = [choice for room in (limit - reserve, limit) for choice in choices if choice[0] <= room]
     if not fitting:

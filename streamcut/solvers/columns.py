@@ -24,8 +24,7 @@ rows at once, if features are few (streamcut.oracles.dual.interior), and the res
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
 
 A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
-them. Passes of one with kinks are accelerated (oracle.shares_come_from_each_other); with an l1 and one lane, plain ones may take
-over.
+them. Passes of one with kinks are accelerated (oracle.shares_come_from_each_other), with an l1 on one lane those at first.
 """
 
 from __future__ import annotations
@@ -203,10 +202,8 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         if origin is not None:
             s.lines[a].solved = origin.w
             if origin.cut is not None:
-                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = (
-                    (origin.cut.a * -M).reshape(-1, oracle.risk.width),
-                    origin.cut.b * M,
-                )
+                s.of(s.G[oracle.costly], a)[:] = (origin.cut.a * -M).reshape(-1, oracle.risk.width)
+                s.offsets[a] = origin.cut.b * M
                 s.lines[a].error = origin.cut.error
         elif oracle.free:
             s.lines[a].solved = np.zeros(oracle.dimension)
