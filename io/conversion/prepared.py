@@ -99,19 +99,19 @@ def make_plan(
     """
     known = _LIMIT if limit is None else limit
     kept = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
-    kept = kept if features is None else features
-    counted = kept if n_features is None else n_features if n_features <= kept else 0
-    tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES
+    keeping = (kept, _FEATURES_LEAST) if features is None else (features,)
     shards = [shard_nnz]
     if shard_nnz is None:
         sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // _SHARD_LEAST).bit_length())]
         shards = [size for size in sizes if writer_bytes(size, 1, remote) <= known // 4 or size == _SHARD_LEAST]
     choices = []
-    for shard, count, block in product(shards, dict.fromkeys((threads, 1)), _BLOCKS):
+    for kept, shard, count, block in product(dict.fromkeys(keeping), shards, dict.fromkeys((threads, 1)), _BLOCKS):
+        counted = kept if n_features is None else n_features if n_features <= kept else 0
+        tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES
         reading, writing = held + _READING * block * (count + 2 if count > 1 else 1), writer_bytes(shard, count, remote)
         # Sorted rows are written after all are read, one output at a time; otherwise reading and writing overlap.
         work = max(reading, writing) + _SORT_LEAST if sorting else reading + writers * writing
-        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block))
+        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block, kept))
     least = min(choices)[0] + _VARIES
     limit = max(_LIMIT, least + _BEYOND) if limit is None else limit
     reserve = max(0, limit - base) // 8  # smaller blocks are better than no memory for long rows
@@ -121,7 +121,7 @@ def make_plan(
             f"--memory: {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
-    needed, shard, count, block = fitting[0]
+    needed, shard, count, block, kept = fitting[0]
     left = limit - needed
     sort_bytes = _SORT_LEAST + left // 2 if sorting else 0
     left -= left // 2 if sorting else 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -38,6 +39,7 @@ from streamcut.io.places.remote import (
 from streamcut.io.stores.spec import EXTRAS, JOURNAL, LOCK, MANIFEST, METADATA, SCRATCH, SHARDS
 
 _REQUESTS = 16  # at once, to a server that lists nothing
+_IN_FLIGHT = 64  # uploads at once
 
 
 class Folder:
@@ -123,12 +125,14 @@ class Objects:
         self._listed = root.partition("://")[0] in OBJECT_STORES
 
     def put(self, contents: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
-        requests = []
+        requests: deque[tuple[str, Any]] = deque()
         for name, parts in contents:
+            if len(requests) == _IN_FLIGHT:
+                written(*requests.popleft())
             url = f"{self.root}/{name}"
             requests.append((url, begun(put, url, b"".join(parts))))
-        for url, request in requests:
-            written(url, request)
+        while requests:
+            written(*requests.popleft())
 
     def get(self, name: str) -> bytes | None:
         try:
