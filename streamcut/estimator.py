@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
 from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions
@@ -68,6 +69,11 @@ def of_model(value: Callable[[Any], Any]) -> property:
         return array
 
     return property(get)
+
+
+def _of_features(estimator: Any) -> bool:
+    """Whether there are weights of features, as far as parameters tell."""
+    return estimator.kernel == "linear"
 
 
 def _weights(estimator: Any) -> Any:
@@ -147,12 +153,14 @@ class Estimator(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    @available_if(_of_features)
     def sparsify(self) -> Self:
         """`coef_` becomes a sparse array, after `l1` or `l1_only`; `densify` undoes it. Predictions stay the same."""
         check_is_fitted(self, "model_")
         self._sparse = True
         return self
 
+    @available_if(_of_features)
     def densify(self) -> Self:
         """`coef_` becomes a NumPy array again."""
         self._sparse = False

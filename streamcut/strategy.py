@@ -26,7 +26,7 @@ _PRODUCTS, _MORE = 8.0, 16.0
 _FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
 # Smooth losses: the most features where rows are not scaled (spambase 9 to 15 passes, dual ascent 38 to more than 60; 800 rows of
 # 150 features between 0.01 and 1000 in size, 0.1 s and never) or full (usps:3, 256 features, C = 1 and 100: 8 to 13 passes, dual
-# ascent 10 to more than 60; dna:2, a quarter full, six cases 71 and 50). A class is rare with fewer rows than features, and than
+# ascent 10 to more than 60; dna:2, a quarter full, six cases 71 and 31). A class is rare with fewer rows than features, and than
 # this part of all.
 _WIDE, _FULL, _RARE = 1000, 0.5, 0.02
 _DENSE, _TOGETHER, _SOLVED = 0.25, 8.0, 24.0  # of dense rows that many products cost what one does, of Cholesky's as many

@@ -102,7 +102,8 @@ def convert(
     **options,
 ) -> ConvertReport:
     """See streamcut.api."""
-    work = Work(prepared(framed(inputs), output, options), progress)
+    began = time.monotonic()
+    work = Work(prepared(framed(inputs), output, options), progress, began)
     for sentence in work.source.told if on_told is not None else ():
         on_told(sentence)  # type: ignore[misc]
     if on_recipe is not None and (recipe := work.source.recipe()) is not None:
@@ -141,18 +142,7 @@ class Target:
             self.stored = self.manifest.statistics.n_rows
             settle(path)
             return
-        writer = StoreWriter(
-            path,
-            backend=settings.backend,
-            shard_nnz=plan.shard_nnz,
-            n_features=n_features,
-            options=record,
-            resume=settings.resume,
-            force=settings.force,
-            features=plan.features,
-            threads=plan.threads,
-        )
-        self._writer = self._stack.enter_context(writer)
+        self._writer = writer = self._stack.enter_context(plan.writer(path, settings, n_features, record))
         self.resumed_at, self.stored = writer.position, writer.n_rows
 
     def close(self) -> None:
@@ -189,10 +179,9 @@ class Target:
 class Work:
     """One run from the source to the outputs. `read`: rows so far."""
 
-    def __init__(self, given: Prepared, listener: Callable[[Progress], None] | None) -> None:
+    def __init__(self, given: Prepared, listener: Callable[[Progress], None] | None, began: float) -> None:
         self.source, self.settings, self.states, self.plan = given.source, given.settings, given.states, given.plan
-        self._listener, self._began = listener, time.monotonic()
-        self._heard = self._began
+        self._listener, self._began, self._heard = listener, began, time.monotonic()
         described = [*self.source.identity["inputs"], *(describe(path) for path in given.side_files)]
         self._record = {**_lasting_options(self.settings, self.plan, given.kind), "inputs": list(map(list, described))}
         self._outputs, self.targets = given.outputs, list[Target]()

@@ -195,17 +195,7 @@ class NewStore:
         )
         identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
         identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}
-        writer = StoreWriter(
-            self.path,
-            backend=options.backend,
-            shard_nnz=plan.shard_nnz,
-            n_features=n_features,
-            options=identity,
-            resume=options.resume,
-            force=options.force,
-            features=plan.features,
-            threads=plan.threads,
-        )
+        writer = plan.writer(self.path, options, n_features, identity)
         self._writer, self._n_features = writer.__enter__(), n_features
         if writer.position is not None:
             self._go_on(writer)

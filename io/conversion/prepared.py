@@ -28,9 +28,9 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.source import SLACK, Sizes, Source
 from streamcut.io.stores.files import expect_free, is_store, unfinished
 from streamcut.io.stores.spec import MOST_FEATURES, SHARD_NNZ
-from streamcut.io.stores.writer import writer_bytes
+from streamcut.io.stores.writer import StoreWriter, writer_bytes
 
-_LIMIT = 10**9  # where there is none, unless more is needed
+_LIMIT, _BEYOND = 10**9, 500 * 10**6  # where there is none: the first, or the second more than the least
 _VARIES = 8 << 20  # between runs of a command
 _SORT_LEAST = 32 << 20
 _KEYS_LEAST = 8 << 20  # a dictionary of categories and words; it also gets most of the rest
@@ -61,6 +61,20 @@ class ConvertPlan:
     row_bytes: int
     features: int
 
+    def writer(self, path: str, settings: ConvertOptions, n_features: int | None, identity: dict) -> StoreWriter:
+        """A writer of the store `path`, in these sizes; `identity` (JSON types) must be equal in a resumed run and the first."""
+        return StoreWriter(
+            path,
+            backend=settings.backend,
+            shard_nnz=self.shard_nnz,
+            n_features=n_features,
+            options=identity,
+            resume=settings.resume,
+            force=settings.force,
+            features=self.features,
+            threads=self.threads,
+        )
+
 
 def make_plan(
     limit: int | None,
@@ -76,7 +90,7 @@ def make_plan(
     n_features: int | None = None,
     features: int | None = None,
 ) -> ConvertPlan:
-    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or the least if that is more).
+    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or 500 MB more than the least).
 
     base: resident bytes before the work; held: what the source holds in addition to blocks; remote: shards go to a URL.
     The size of shards changes the result. If `shard_nnz` is not given, it follows from `limit`, not from the current resident
@@ -85,21 +99,21 @@ def make_plan(
     """
     known = _LIMIT if limit is None else limit
     kept = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
-    kept = kept if features is None else features
-    counted = kept if n_features is None else n_features if n_features <= kept else 0
-    tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES
+    keeping = (kept, _FEATURES_LEAST) if features is None else (features,)
     shards = [shard_nnz]
     if shard_nnz is None:
         sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // _SHARD_LEAST).bit_length())]
         shards = [size for size in sizes if writer_bytes(size, 1, remote) <= known // 4 or size == _SHARD_LEAST]
     choices = []
-    for shard, count, block in product(shards, dict.fromkeys((threads, 1)), _BLOCKS):
+    for kept, shard, count, block in product(dict.fromkeys(keeping), shards, dict.fromkeys((threads, 1)), _BLOCKS):
+        counted = kept if n_features is None else n_features if n_features <= kept else 0
+        tallies = writers * max(0, counted - _FEATURES_LEAST) * BYTES
         reading, writing = held + _READING * block * (count + 2 if count > 1 else 1), writer_bytes(shard, count, remote)
         # Sorted rows are written after all are read, one output at a time; otherwise reading and writing overlap.
         work = max(reading, writing) + _SORT_LEAST if sorting else reading + writers * writing
-        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block))
+        choices.append((base + SLACK + tallies + work + learning * _KEYS_LEAST, shard, count, block, kept))
     least = min(choices)[0] + _VARIES
-    limit = max(_LIMIT, least) if limit is None else limit
+    limit = max(_LIMIT, least + _BEYOND) if limit is None else limit
     reserve = max(0, limit - base) // 8  # smaller blocks are better than no memory for long rows
     fitting = [choice for room in (limit - reserve, limit) for choice in choices if choice[0] <= room]
     if not fitting:
@@ -107,7 +121,7 @@ def make_plan(
             f"--memory: {format_bytes(limit)} is not enough: at least {format_enough(least)} are needed, "
             f"of which the process itself takes {format_bytes(base)}; raise --memory"
         )
-    needed, shard, count, block = fitting[0]
+    needed, shard, count, block, kept = fitting[0]
     left = limit - needed
     sort_bytes = _SORT_LEAST + left // 2 if sorting else 0
     left -= left // 2 if sorting else 0

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -38,6 +39,7 @@ from streamcut.io.places.remote import (
 from streamcut.io.stores.spec import EXTRAS, JOURNAL, LOCK, MANIFEST, METADATA, SCRATCH, SHARDS
 
 _REQUESTS = 16  # at once, to a server that lists nothing
+_IN_FLIGHT = 64  # uploads at once
 
 
 class Folder:
@@ -58,7 +60,7 @@ class Folder:
                 with disk_full(path):
                     _make(path.parent, changed)
                 changed.add(path.parent)
-            write_durably(path, *parts, prefix="store.put", sync_parent=False)
+            write_durably(path, parts, sum(map(len, parts)), prefix="store.put", sync_parent=False)
         for folder in changed:
             sync_directory(folder)
 
@@ -123,12 +125,14 @@ class Objects:
         self._listed = root.partition("://")[0] in OBJECT_STORES
 
     def put(self, contents: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
-        requests = []
+        requests: deque[tuple[str, Any]] = deque()
         for name, parts in contents:
+            if len(requests) == _IN_FLIGHT:
+                written(*requests.popleft())
             url = f"{self.root}/{name}"
             requests.append((url, begun(put, url, b"".join(parts))))
-        for url, request in requests:
-            written(url, request)
+        while requests:
+            written(*requests.popleft())
 
     def get(self, name: str) -> bytes | None:
         try:
@@ -255,9 +259,9 @@ def _foreign(files: Files, names: dict[str, int]) -> set[str]:
 
 
 def settle(path: str | os.PathLike) -> None:
-    """Remove the journal of a finished store, left by a process that ended just then. Raises LockedError."""
+    """Remove the journal and the lock of a finished store, left by a process that ended just then. Raises LockedError."""
     files = files_of(path)
-    if files.get(entry(0)) is not None:
+    if any(files.get(name) is not None for name in (entry(0), LOCK)):
         with files.locked():
             remove(files, {name for name in files.names() if name.startswith(f"{JOURNAL}/")})
 

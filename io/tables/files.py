@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,10 +50,12 @@ class TableFile(ABC):
     keyed      whether rows name their values, so that a name may be absent
     goes_on    whether rows follow those that types are guessed from
     column_bytes       memory per column, for reading and encoding it
+    batch_bytes        memory of a batch that is read whole, whatever was asked for
     """
 
     guesses = spelled = keyed = goes_on = False
     column_bytes = 12 << 10
+    batch_bytes = 0
 
     def __init__(self, name: str, spelling: Spelling = _USUAL) -> None:
         self.name, self._spelling = name, spelling
@@ -225,6 +228,8 @@ class ArrowFile(TableFile):
             raise UsageError("-: give Arrow data as a file")
         with self._reader() as reader:
             self._schema = unique_names(reader.schema, path)
+            size = 0 if "://" in path else 2 * os.path.getsize(path)  # a batch as it is stored, and as it is
+            self.batch_bytes = size // max(getattr(reader, "num_record_batches", 1), 1)
 
     def schema(self) -> pa.Schema:
         return self._schema

@@ -50,10 +50,10 @@ class Quotes(io.RawIOBase):
             closed = self._closed.match(block, at)
             if closed is None or closed.end() == len(block):
                 return at
-            before = block.count(b"\n", 0, at)
             if (within := closed[0].count(b"\n")) > 0:
+                line = self._lines + block.count(b"\n", 0, at)
                 raise BadInputError(
-                    f"{self._name}: line {self._lines + before}: a value begins with a quote, which is closed "
+                    f"{self._name}: line {line}: a value begins with a quote, which is closed "
                     f"{within} lines further down, within a line: rows would be lost in it (write a quote in quotes twice)"
                 )
             after = self._end.search(block, closed.end())

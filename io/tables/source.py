@@ -18,7 +18,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
-from streamcut.io.sources.source import GroupCheck, Place, Sizes, ahead, describe, read_ahead
+from streamcut.io.sources.source import GroupCheck, Place, Sizes, ahead, describe, expect_room, read_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, without
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
 from streamcut.io.tables.fitting import recipe_of, to_find, with_numbers, with_words
@@ -75,7 +75,7 @@ class TableSource:
         self.counters: Counter[str] = Counter()
         self.paths = [file.name for file in files if file.name != FRAME_NAME]
         self.identity = {"inputs": [describe(file.name) for file in files]}
-        self.held_bytes = len(maker.columns) * max(file.column_bytes for file in files)
+        self.held_bytes = max(len(maker.columns) * file.column_bytes + file.batch_bytes for file in files)
         counts = [file.n_rows for file in files]
         if None not in counts:
             self.total_rows = sum(count for count in counts if count is not None)
@@ -84,6 +84,8 @@ class TableSource:
     def open(cls, form: Format, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Self:
         with readable(paths[0] if isinstance(paths[0], str) else FRAME_NAME):
             files = [form.reader_class()(path, options.spelling) for path in paths]
+            for file in files:
+                expect_room(options.memory, file.batch_bytes, file.name)
             recipe, told = recipe_of(files, options)
         return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, told=told)
 

@@ -46,7 +46,9 @@ class TextFile(TableFile):
 
     @property
     def taken(self) -> int:
-        return 0 if self._raw is None or self._raw.closed or self.name == STDIN else self._raw.tell()
+        with suppress(ValueError):  # a thread that reads ahead may have closed it
+            return 0 if self._raw is None or self.name == STDIN else self._raw.tell()
+        return 0
 
     def schema(self) -> pa.Schema:
         return self.sample().schema

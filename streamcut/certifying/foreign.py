@@ -54,6 +54,10 @@ class Foreign:
             raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)}")
         if joint in JOINT_LOSSES and named != joint:
             raise UsageError(f"{self.what} is one problem of all its classes, with the {joint} loss, not {named}")
+        if named in JOINT_LOSSES and not several:
+            raise UsageError(
+                f"{self.what} has one score per row; the {named} loss is of several classes, which have a score each"
+            )
         if named in JOINT_LOSSES and said["intercept"] == FREE:
             raise UsageError(
                 f"intercept 'free': certify takes the {named} loss of several classes with a bias feature "

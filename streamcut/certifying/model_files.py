@@ -91,6 +91,8 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
 def _made(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
     """The model of weights (d, K); labels (negative, positive) of one score, or one for each."""
     if len(intercepts) == 1:
-        return Foreign(path, W[:, 0].copy(), float(intercepts[0]), said | {"labels": tuple(labels[:2]) or None})
+        if len(labels) not in (0, 2):
+            raise CorruptError(f"{path}: one score per row, but {len(labels)} labels; two classes have two, numbers none")
+        return Foreign(path, W[:, 0].copy(), float(intercepts[0]), said | {"labels": tuple(labels) or None})
     order = np.argsort(labels)
     return Foreign(path, np.ascontiguousarray(W[:, order]), intercepts[order], said | {"labels": tuple(sorted(labels))})

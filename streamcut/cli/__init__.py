@@ -155,8 +155,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     first_use.announce = lambda: click.echo(NOTICE, err=True)
     if (sys.argv[1:] if arguments is None else arguments)[:1] not in (["export"], ["example"]):  # their libraries may need frames
         sys.meta_path.insert(0, _NoFrames)
-    with waits_end_by(signals.leaving):
-        code = _run(arguments)
+    try:
+        with waits_end_by(signals.leaving):
+            code = _run(arguments)
+    finally:
+        if _NoFrames in sys.meta_path:  # whoever called this may have frames
+            sys.meta_path.remove(_NoFrames)
     signals.ended(code)
     sys.exit(code)
 

@@ -106,10 +106,11 @@ def _once_outputs_are_good(name: str, run: Callable, parameters: list[click.Para
     def call(**given: Any) -> None:
         read = [given.get(each) for each in (_READ if name != "calibrate" else _READ[1:])]  # which may replace its model
         reads = [path for each in read for path in (each if isinstance(each, tuple) else [each])]
+        forced = given.get("force")
         for parameter in written:
             if (path := given[str(parameter.name)]) is None:
                 continue
-            force = given["force"] or (bool(given.get("resume")) and is_unfinished(path))
+            force = forced or (bool(given.get("resume")) and is_unfinished(path))
             shown = "FILE" if isinstance(parameter, click.Argument) else f"--{parameter.name}"
             refuse_existing(path, shown, force, reads=reads)
             reads.append(path)

@@ -26,9 +26,9 @@ from streamcut.compiler.jit import helper, inlined, kernel
 
 FAR = 1.0  # a pair at a bound whose z keeps it there by this margin is not swept in a cache
 # With thresholds:
-_STRAIGHT = 1e-3  # of ‖x‖²: least curvature of the dual along a row
-_ALL = 0.9  # of ‖x‖²: taken as equal
-_TRIED = 4  # steps longer than that for ‖x‖²
+STRAIGHT = 1e-3  # of ‖x‖²: least curvature of the dual along a row
+ALL = 0.9  # of ‖x‖²: taken as equal
+TRIED = 4  # steps longer than that for ‖x‖²
 
 
 @inlined
@@ -108,9 +108,9 @@ def bent_along(loss, rows, W, l1, columns, i, a, pair, weight, square, limit):
     for p in range(start, stop):
         if abs(weight_at(W, np.uint64(rows.indices[p]), a)) > l1[a]:
             bent += entry(rows.data, p) ** 2
-    bent = max(bent, _STRAIGHT * square)
-    for _ in range(_TRIED):
-        if bent > _ALL * square:
+    bent = max(bent, STRAIGHT * square)
+    for _ in range(TRIED):
+        if bent > ALL * square:
             break
         _, after, _ = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, limit)
         move, longer, beyond = scale * loss.sign(y) * (after - f), 0.0, 0.0

@@ -15,8 +15,10 @@ import math
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.columns import FAR, is_left_out
+from streamcut.compiled.columns import ALL, FAR, STRAIGHT, TRIED, is_left_out
+from streamcut.compiled.records import entry
 from streamcut.compiled.shares import rounded
+from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined
 
 _NOT_FREE = 1e3  # added to the keys of rows with all share in one class: the others come first
@@ -121,8 +123,53 @@ def step_of_group(loss, p, s, scale, square, t, after):
 
 
 @helper
-def step_groups(loss, i, listed, shares, count, t, weight, square, key, columns, codes, gain, room):
+def bent_step(loss, rows, W, l1, columns, i, listed, p, s, scale, square, t, after):
+    """As step_of_group; where thresholds leave W few features, for the lower curvature of the dual, as columns.bent_along.
+
+    `listed` are the columns of the shares p. The largest curvature of a class counts for all.
+    """
+    rise = step_of_group(loss, p, s, scale, square, t, after)
+    if l1 is None:
+        return rise
+    if not l1[listed[0]] > 0.0 or not rise > 0.0:
+        return rise
+    bias, last, limit = columns.bias, len(W) - 1, l1[listed[0]]
+    start, stop, own = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), 0.0 if columns.spared else limit
+    bent = STRAIGHT * square
+    for a in listed:
+        active = bias * bias if columns.spared or abs(W[last, a]) > own else 0.0
+        for q in range(start, stop):
+            if abs(W[np.uint64(rows.indices[q]), a]) > limit:
+                active += entry(rows.data, q) ** 2
+        bent = max(bent, active)
+    for _ in range(TRIED):
+        if bent > ALL * square:
+            break
+        step_of_group(loss, p, s, scale, bent, t, after)
+        longer, along, moves = 0.0, 0.0, 0.0
+        for k in range(len(listed)):
+            a, move = listed[k], scale * (p[k] - after[k])
+            if move == 0.0:
+                continue
+            before, now = shrunk(W[last, a], own), shrunk(W[last, a] + move * bias, own)
+            lengthens, beyond = (0.5 * (now - before) * (now + before), now * bias) if bias != 0.0 else (0.0, 0.0)
+            for q in range(start, stop):
+                j, value = np.uint64(rows.indices[q]), entry(rows.data, q)
+                before, now = shrunk(W[j, a], limit), shrunk(W[j, a] + move * value, limit)
+                lengthens += 0.5 * (now - before) * (now + before)
+                beyond += now * value
+            longer, along, moves = longer + lengthens, along + move * (beyond - s[k]), moves + move * move
+        gain = scale * (loss.constant(after, t) - loss.constant(p, t)) - longer
+        if gain > rise:
+            return gain
+        bent = max(2.0 * bent, along / moves) if moves > 0.0 else 2.0 * bent
+    return step_of_group(loss, p, s, scale, square, t, after)
+
+
+@helper
+def step_groups(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, sums, room):
     """A step in every group with listed classes, at room.scores. Returns (moved, still listed, key)."""
+    t = rows.y[i]
     K, moved, free, m = columns.group.width, 0, 0, 0
     while m < count:
         n = end_of_group(listed, m, count, K)
@@ -130,7 +177,7 @@ def step_groups(loss, i, listed, shares, count, t, weight, square, key, columns,
         at, place, scale = place_of(listed, m, n, g * K + t), columns.places[g * K], columns.cost[g] * weight
         p, s, after = shares[m:n], room.scores[m:n], room.steps[m:n]
         low, best, other = bounds_of(loss, at, s, p)
-        gain[g] += step_of_group(loss, p, s, scale, square, at, after)
+        sums.gain[g] += bent_step(loss, rows, sums.w, columns.l1, columns, i, listed[m:n], p, s, scale, square, at, after)
         total, rest = 0.0, 1.0
         for k in range(n - m):
             rest -= after[k] * after[k]
@@ -158,9 +205,9 @@ def step_groups(loss, i, listed, shares, count, t, weight, square, key, columns,
 
 
 @helper
-def sweep_groups(loss, share, own, count, t, columns, weight, square, entries, slack, sums, room):
+def sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, slack, w, sums, room):
     """Steps of a cached row in the groups of its `count` listed columns `own`. Returns (still listed, moved)."""
-    kept, moved, m, K = 0, 0, 0, columns.group.width
+    kept, moved, m, K, share, t = 0, 0, 0, columns.group.width, cached.share[i], cached.target[i]
     while m < count:
         n = end_of_group(own, m, count, K)
         g, first, low, best = own[m] // K, kept, np.inf, -np.inf
@@ -184,7 +231,7 @@ def sweep_groups(loss, share, own, count, t, columns, weight, square, entries, s
         sums.largest[g] = max(sums.largest[g], best - low)
         at, scale = place_of(own, first, kept, g * K + t), columns.cost[g] * weight
         p, s, after = room.before[first:kept], room.scores[first:kept], room.steps[first:kept]
-        sums.gain[g] += step_of_group(loss, p, s, scale, square, at, after)
+        sums.gain[g] += bent_step(loss, cached, w, columns.l1, columns, i, own[first:kept], p, s, scale, square, at, after)
         for k in range(kept - first):
             a, now = own[first + k], after[k]
             share[a] = now

@@ -108,7 +108,7 @@ class Together(NamedTuple):
         return rest_of_groups(loss, i, q, rows, columns, pairs, halves, at_scores, room)
 
     def step_of_row(self, loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
-        return step_groups(loss, i, listed, shares, count, rows.y[i], weight, square, key, columns, codes, sums.gain, room)
+        return step_groups(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, sums, room)
 
     def changes_of_row(self, loss, i, weight, rows, columns, codes, halves, grids, b, room):
         return changed_groups(loss, i, weight, rows, columns, codes, halves, grids, b, room)
@@ -117,8 +117,7 @@ class Together(NamedTuple):
         return offer_groups(loss, i, rows, columns, pairs, half, share, listed)
 
     def sweep_row(self, loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
-        share, t = cached.share[i], cached.target[i]
-        return sweep_groups(loss, share, own, count, t, columns, weight, square, entries, slack, sums, room)
+        return sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, slack, w, sums, room)
 
     def write_row(self, loss, i, cached, columns, codes, grids, b, room):
         return write_groups(loss, i, cached, columns, codes, grids, b, room)

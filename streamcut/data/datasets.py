@@ -134,13 +134,17 @@ def labelled(model: Model | None, data: Any, memory: Any = "auto") -> Iterator[D
 def measurable(
     data: Any, recipe: Recipe | None, scratch: str | None, memory: Any, convert: Mapping[str, Any] | None = None
 ) -> Iterator[Any]:
-    """Evaluation data for models with `recipe`: a store as it is, raw rows as a store made by the recipe.
+    """Evaluation data for models with `recipe`: a store as it is, raw rows as a store made by the recipe, arrays in memory with
+    its numbers for words that are labels.
 
     convert   more arguments of `convert`
 
     Raises what `convert` raises.
     """
-    data = framed(data)
+    data = with_labels(framed(data), recipe)
+    if isinstance(data, tuple) and not is_lazy(data[0]):
+        yield arrays_of(data, recipe)
+        return
     if not _unstored(data):
         yield data
         return

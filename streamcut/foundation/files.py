@@ -86,20 +86,19 @@ def disk_full(path: str | os.PathLike, needed: int | None = None) -> Iterator[No
         raise DiskFullError(f"{path}: {error.strerror}{size}; free some space, then run the same command again") from error
 
 
-def write_durably(path: str | os.PathLike, *parts: bytes | memoryview, prefix: str = "file", sync_parent: bool = True) -> None:
-    """Write `parts` to `path` so that after a crash it holds the old content or all of the new, never a part.
+def write_durably(
+    path: str | os.PathLike,
+    parts: Iterable[bytes | memoryview],
+    size: int | None = None,
+    *,
+    prefix: str = "file",
+    sync_parent: bool = True,
+) -> None:
+    """Write `parts`, `size` bytes in all if that is known, so that after a crash `path` holds the old content or all of the new.
 
     Temporary name, fsync, rename, fsync of the directory (`sync_parent=False` leaves the last to a caller that writes many).
     Failpoints: PREFIX_tmp, PREFIX_fsync, PREFIX_rename. Raises DiskFullError.
     """
-    size = sum(len(memoryview(part).cast("B")) for part in parts)
-    write_stream_durably(path, parts, size, prefix=prefix, sync_parent=sync_parent)
-
-
-def write_stream_durably(
-    path: str | os.PathLike, parts: Iterable[bytes | memoryview], size: int, *, prefix: str = "file", sync_parent: bool = True
-) -> None:
-    """As write_durably, for `parts` generated during the write; `size` bytes in all."""
     with disk_full(path, size), replacing(Path(path), prefix=prefix, sync_parent=sync_parent) as file:
         for part in parts:
             file.write(part)

@@ -28,7 +28,7 @@ from numpy.typing import DTypeLike
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
-from streamcut.foundation.files import locked, scratch_folder, sync_directory, write_stream_durably
+from streamcut.foundation.files import locked, scratch_folder, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
 from streamcut.foundation.redaction import redacted
 from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
@@ -204,7 +204,7 @@ class Checkpoints:
             if self._remote:
                 write_parts(f"{self._place}/{NAME}", parts, size=size)
             else:
-                write_stream_durably(Path(self._place) / NAME, parts, size, prefix="ckpt")
+                write_durably(Path(self._place) / NAME, parts, size, prefix="ckpt")
         except (DiskFullError, OSError) as error:
             log.warning("no checkpoint: %s; training continues, the previous one is kept", error)
         self._last = time.monotonic()

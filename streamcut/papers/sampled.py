@@ -192,7 +192,7 @@ def _linear(s: SampledState, oracle: SampledOracle, number: int, epsilon: float)
     best, limit = int(np.argmin(F)), s.master.xi + epsilon
     redraws, cut = 0, None
     enough = bool(F[best] <= 0.5 * s.master.square + oracle.c_bar * limit)
-    if not enough:
+    if not enough and len(found.keys):  # else none is wrong at this point, and the next one is w
         cut = oracle.cut_from(found, line, place, s.bundle, 0, number)
         while cut.value <= limit and redraws < _MOST_DRAWS:
             redraws += 1

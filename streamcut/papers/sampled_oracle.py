@@ -14,7 +14,7 @@ from streamcut.errors import CorruptError
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts, ranges, take
+from streamcut.foundation.chunk import Chunk, concatenate, group_starts, ranges, take
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.checkpoint import Fill
@@ -27,8 +27,7 @@ from streamcut.papers.sampled_tasks import SampledTask
 
 CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
 _BY_ROW = {"numbers": np.int64, "columns": np.int32, "factors": np.float64, "first": np.int64, "weight": np.float64}
-_ROWS = {"indptr": np.int64, "indices": np.int32, "data": np.float64, "y": np.float64}
-_ARRAYS: dict[str, Any] = {"cuts": np.int64, "ends": np.int64, "constant": np.float64, "dense": np.float64, **_BY_ROW, **_ROWS}
+_ARRAYS: dict[str, Any] = {"cuts": np.int64, "ends": np.int64, "constant": np.float64, "dense": np.float64, **_BY_ROW}
 _ROUNDS_AT_ONCE = 16  # uniform samples do not depend on w: this many are read together
 
 
@@ -86,16 +85,13 @@ class SampledOracle:
         self._counted: dict[str, Any] = {**counts, "block": self._block}
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The counts at the start of the iteration and the live cuts, for a checkpoint. Scores of rows are computed again."""
+        """The counts at the start of the iteration and the live cuts, for a checkpoint. Rows are read, and scored, again."""
         if not self._expansions:
             return {**self._counted, "shapes": []}, {}
         cuts = list(self._expansions.values())
-        rows = concatenate([cut.rows for cut in cuts])
         found: dict[str, Any] = {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
         found |= {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
         found |= {"cuts": list(self._expansions), "ends": np.cumsum([len(cut.numbers) for cut in cuts])}
-        found |= {"indptr": rows.indptr, "indices": rows.indices, "y": rows.y}
-        found["data"] = np.ones(rows.nnz) if rows.data is None else rows.data
         arrays = {name: np.ascontiguousarray(found[name], kind) for name, kind in _ARRAYS.items()}
         return {**self._counted, "shapes": [list(array.shape) for array in arrays.values()]}, arrays
 
@@ -104,11 +100,11 @@ class SampledOracle:
         arrays = {name: np.empty(shape, kind) for (name, kind), shape in zip(_ARRAYS.items(), numbers["shapes"], strict=True)}
         for name, array in arrays.items():
             fill(name, array)
-        ends = arrays["ends"]
-        rows = Chunk(arrays["indptr"], arrays["indices"], arrays["data"], arrays["y"])
+        ends, (distinct, places) = arrays["ends"], np.unique(arrays["numbers"], return_inverse=True)
+        rows = fetch(self._runner.feed, distinct, Traffic())
         for t, slot in enumerate(arrays["cuts"].tolist()):
             here = slice(0 if t == 0 else ends[t - 1], ends[t])
-            own, by_row = copied(rows.rows(here.start, here.stop)), {name: arrays[name][here] for name in _BY_ROW}
+            own, by_row = take(rows, places[here]), {name: arrays[name][here] for name in _BY_ROW}
             cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
             self._expansions[slot] = cut
             if self.keeps_scores:

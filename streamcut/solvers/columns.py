@@ -24,7 +24,7 @@ rows at once, if features are few (streamcut.oracles.interior), and the resultin
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
 
 A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
-them. All passes of one with kinks are accelerated (oracle.shares_come_from_each_other).
+them. Passes of one with kinks are accelerated (oracle.shares_come_from_each_other), with an l1 on one lane those at first.
 """
 
 from __future__ import annotations
@@ -192,20 +192,19 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
     l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
     for a, origin in first.items():
         C, loss, sigma, M = (values[a] for values in known)
-        steady = oracle.shares_come_from_each_other
-        # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow; so it does with smooth
-        # losses, and where rows of several lanes, which do not see each other's steps, are solved for at once
+        accelerated = oracle.shares_come_from_each_other
+        # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow, or gives way; so it
+        # waits with smooth losses, and where rows of several lanes, which do not see each other's steps, are solved for at once
         smooth = oracle.risk.loss.smooth and oracle.risk.group is None
-        plain = not steady and (sigma == 1.0 or l1s[a] > 0.0 or smooth or (oracle.solves and oracle.lanes > 1))
+        plain = not accelerated and (sigma == 1.0 or l1s[a] > 0.0 or smooth or (oracle.solves and oracle.lanes > 1))
+        steady = accelerated and not (l1s[a] > 0.0 and oracle.lanes == 1)
         line = Line(Guard(sigma, plain, smooth=smooth, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
         s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
         if origin is not None:
             s.lines[a].solved, s.lines[a].from_model = origin.w, True
             if origin.cut is not None:
-                s.of(s.G[oracle.costly], a)[:], s.offsets[a] = (
-                    (origin.cut.a * -M).reshape(-1, oracle.risk.width),
-                    origin.cut.b * M,
-                )
+                s.of(s.G[oracle.costly], a)[:] = (origin.cut.a * -M).reshape(-1, oracle.risk.width)
+                s.offsets[a] = origin.cut.b * M
                 s.lines[a].error = origin.cut.error
         elif oracle.free:
             s.lines[a].solved = np.zeros(oracle.dimension)

@@ -32,6 +32,10 @@ OF_SEQUENCES = {
     "check_sample_weights_not_an_array": "rows of sequences have no weights",
     "check_sample_weights_not_overwritten": "rows of sequences have no weights",
     "check_class_weight_classifiers": "rows of sequences have no weights",
+    "check_sample_weights_pandas_series": "rows of sequences have no weights",
+    "check_sample_weights_list": "rows of sequences have no weights",
+    "check_sample_weights_shape": "rows of sequences have no weights",
+    "check_classifiers_classes": "two labels of sequences have a score each",
     "check_classifiers_train": "two labels of sequences have a score each",
 }
 CHECKED = {

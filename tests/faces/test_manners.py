@@ -100,6 +100,7 @@ def test_what_was_meant_is_suggested(rows, call, message):
 
 def test_streamcut_runs_as_a_module(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["streamcut", "--version"])
+    monkeypatch.delitem(sys.modules, "streamcut.__main__", raising=False)  # or runpy warns
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("streamcut", run_name="__main__")
     assert ended.value.code == 0

@@ -107,3 +107,11 @@ def test_resume_refuses_other_data_and_other_options(text, tmp_path):
         file.write("1 1:1\n")
     with pytest.raises(UsageError, match="inputs was"):
         convert(source, tmp_path / "a.zarr", resume=True)
+
+
+def test_what_is_left_beside_a_finished_store_is_removed(text, undisturbed, tmp_path):
+    """By a process that was killed between the manifest and its end."""
+    assert run(text, tmp_path) == 0
+    (tmp_path / "a.zarr/.lock").touch()
+    assert run(text, tmp_path, resume=True) == 0
+    assert content(tmp_path) == undisturbed["plain"]

@@ -202,6 +202,13 @@ def test_json_and_pickles(store, run, tmp_path):
     assert "in Python, by streamcut.certify" in run("verify", tmp_path / "m.pkl", place)[2]
     (tmp_path / "bad.json").write_text('{"features": [9], "weights": [[1]], "n_features": 4, "intercepts": [0]}')
     assert run("verify", tmp_path / "bad.json", place, *asked)[0] == 5
+    (tmp_path / "bad.json").write_text('{"features": [1], "weights": [[1]], "n_features": 4, "intercepts": [0], "labels": [1]}')
+    code, _, err = run("verify", tmp_path / "bad.json", place, *asked)
+    assert code == 5
+    assert "1 labels; two classes have two" in err
+    code, _, err = run("verify", tmp_path / "m.json", place, "--C", 1, "--loss", "crammer-singer", "--intercept", "none")
+    assert code == 2
+    assert "has one score per row; the crammer-singer loss is of several classes" in err
     hostile = ("[" * 5000, '{"features": 1}', '{"features": [], "weights": [], "n_features": 1e999, "intercepts": [0]}', "{")
     for text in (*hostile, '{"features": [0], "weights": [[1]], "n_features": 1, "intercepts": "x"}'):
         (tmp_path / "bad.json").write_text(text)

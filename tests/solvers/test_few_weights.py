@@ -37,6 +37,7 @@ def test_a_large_lambda_leaves_nothing_and_a_model_of_few_weights_is_a_small_fil
         assert (same.problem.l1, same.certificates) == (l1, model.certificates)
         assert [each.a.tobytes() for each in same.witnesses] == [each.a.tobytes() for each in model.witnesses]
         assert verify(same, data).consistent
+    assert model.certificate.converged
     assert 0 < np.count_nonzero(model.weights) < 600
     assert "weights are not 0" in model.in_words()
     dense, sparse = ((tmp_path / f"{k}.npz").stat().st_size for k in (0, 1))

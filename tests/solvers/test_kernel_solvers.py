@@ -107,6 +107,13 @@ def test_held_out_rows_may_be_in_memory_and_have_the_labels_of_the_data(options)
     assert options["solver"] != "bsca" or last["validation"] == pytest.approx(right)
     assert options["solver"] != "sbp" or min(line["error"] for line in model.history) == pytest.approx(1.0 - right)
     assert model.parameters["validation"] == "rows in memory"
+    words = np.where(y > 0, "yes", "no")
+    others = 100 + np.argsort(words[100:] == words[0], kind="stable")  # another word comes first
+    named = train((X[:100], words[:100]), validation=(X[others], words[others]), **options)
+    accuracy = streamcut.evaluate(named, (X[100:], words[100:])).accuracy
+    assert accuracy > 0.8
+    assert options["solver"] != "bsca" or named.history[-1]["validation"] == pytest.approx(accuracy)
+    assert options["solver"] != "sbp" or min(line["error"] for line in named.history) == pytest.approx(1.0 - accuracy)
     seen: list = []
     with pytest.raises(BadInputError, match="validation: rows in memory has labels that the data does not have: 3, 5"):
         train((X, y), validation=(X[:2], np.array([3.0, 5.0])), on_iteration=seen.append, **options)

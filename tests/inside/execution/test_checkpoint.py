@@ -152,7 +152,7 @@ def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
     path = tmp_path / "a.checkpoint"
     arrays = {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.arange(6, dtype=np.int64).reshape(2, 3)}
     record = {"identity": {"x": 0.1}, "state": {}}
-    files.write_stream_durably(path, *checkpoint_parts(record, arrays, lambda: None))
+    files.write_durably(path, *checkpoint_parts(record, arrays, lambda: None))
     stored = open_checkpoint(path)
     assert stored.record == record
     for name, array in arrays.items():

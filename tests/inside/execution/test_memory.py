@@ -12,6 +12,7 @@ import kit.shared.memory
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from kit.first_runs import within
 from kit.shared.memory import ROOM, STREAMCUT, command, least, line_of, result_within
 
 import streamcut
@@ -177,6 +178,11 @@ def test_a_model_of_all_features_is_within_the_least_memory(tmp_path, options):
     line += [*options, *["--task", "multiclass"] * several, "--max-passes", "2", "--memory"]
     refused = subprocess.run([*line, "1MB"], capture_output=True, text=True, timeout=120)
     least = re.search(r"at least (\d+)MB", refused.stderr)[1]
-    done = subprocess.run([*line, f"{least}MB"], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) <= int(least) * 10**6
+
+    def run():
+        (tmp_path / "m.npz").unlink(missing_ok=True)
+        done = subprocess.run([*line, f"{least}MB"], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    assert within(int(least) * 10**6, run, int) <= int(least) * 10**6

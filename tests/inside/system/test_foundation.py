@@ -106,7 +106,7 @@ def test_a_failpoint_fires_at_its_visit_only(monkeypatch):
 def test_files_have_the_permissions_that_others_have(tmp_path):
     before = os.umask(0o002)
     try:
-        write_durably(tmp_path / "file", b"abc")
+        write_durably(tmp_path / "file", [b"abc"], 3)
     finally:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o664
@@ -118,11 +118,11 @@ def test_files_have_the_permissions_that_others_have(tmp_path):
 )
 def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch, point, action, raised):
     target = tmp_path / "model"
-    write_durably(target, b"old", prefix="m")
+    write_durably(target, [b"old"], prefix="m")
     files._hits.clear()
     monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:1:{action}")
     with pytest.raises(raised) as caught:
-        write_durably(target, b"newer", prefix="m")
+        write_durably(target, [b"newer"], 5, prefix="m")
     assert target.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["model"]
     if raised is DiskFullError:

@@ -34,9 +34,9 @@ LOOSE, TINY = Fraction(1001, 1000), Fraction(1, 10**250)  # bounds of errors are
 
 
 def root(x: Fraction, *, up: bool = False) -> Fraction:
-    """√x to 60 digits, rounded down or up."""
-    scale = 10**120
-    return Fraction(isqrt(x.numerator * scale // x.denominator) + up, 10**60)
+    """√x to 200 digits after the point, rounded down or up."""
+    scale = 10**400
+    return Fraction(isqrt(x.numerator * scale // x.denominator) + up, 10**200)
 
 
 def product(a, b) -> Fraction:

@@ -65,8 +65,8 @@ with locked("l", "it"):
             print("no lock")
     except LockedError:
         print("locked")
-write_durably("m.txt", b"one\\r\\n")
-write_durably("m.txt", b"two\\r\\n")
+write_durably("m.txt", [b"one\\r\\n"])
+write_durably("m.txt", [b"two\\r\\n"])
 print(pathlib.Path("m.txt").read_bytes(), systems.alive(os.getpid()), systems.alive(2**22 + 1))
 """
 
