@@ -49,7 +49,10 @@ class _DataPass(Pass):
     kappa: float
     transitions: np.ndarray
     interruptible: ClassVar[bool] = True
-    blocks: ClassVar[Blocks] = Blocks(groups=True)
+
+    @property
+    def blocks(self) -> Blocks:
+        return Blocks(groups=True)
 
     merge = staticmethod(_merge)
 

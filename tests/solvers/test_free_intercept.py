@@ -69,15 +69,16 @@ def test_the_optimum_is_that_of_scikit_learn(loss, solver):
     for seed, C in ((1, 0.01), (2, 30.0)):
         X, y = rows(loss, seed)
         F, point = exact(loss, X, y, C)
-        # shares of the squared loss are unbounded, and so are sums of them that must be exact
-        close = 1e-5 if (loss, solver) == ("squared", "bundle-dca") else 1e-7
-        model = trained((X, y), loss, solver=solver, C=C, max_passes=1000, tol_relative=close)
+        model = trained((X, y), loss, solver=solver, C=C, max_passes=1000)
         certificate = model.certificate
-        assert certificate.converged, certificate
+        # dual variables of the squared loss are unbounded, so that their exact sums, which price the intercept, are coarse: the
+        # bound is less close than the point
+        close = 1e-5 if (loss, solver) == ("squared", "bundle-dca") else 1e-7
+        assert certificate.gap <= close * certificate.primal, certificate
         own = objective(loss, model.weights, model.intercept, X, y, C)
         assert own <= certificate.primal * (1.0 + 1e-12)
         assert certificate.lower_bound <= min(F, own)
-        assert certificate.primal <= F * (1.0 + max(1e-6, close))
+        assert certificate.primal <= F * (1.0 + 1e-6)
         assert np.linalg.norm(model.weights - point[:-1]) <= np.sqrt(2.0 * certificate.gap) + np.sqrt(
             2.0 * (F - certificate.lower_bound)
         )
