@@ -195,7 +195,7 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         accelerated = oracle.shares_come_from_each_other
         # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow, or gives way; so it
         # waits with smooth losses, and where rows of several lanes, which do not see each other's steps, are solved for at once
-        smooth = oracle.risk.loss.smooth and oracle.risk.group is None
+        smooth = oracle.risk.loss.smooth and oracle.risk.group is None and l1s[a] == 0.0
         plain = not accelerated and (sigma == 1.0 or l1s[a] > 0.0 or smooth or (oracle.solves and oracle.lanes > 1))
         steady = accelerated and not (l1s[a] > 0.0 and oracle.lanes == 1)
         line = Line(Guard(sigma, plain, smooth=smooth, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
