@@ -5,13 +5,16 @@ So is a single problem, of two classes, numbers or a joint loss.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled.column_records import Room
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
@@ -25,6 +28,7 @@ from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
 from streamcut.jobs.job import identity
 from streamcut.jobs.linear import (
+    bundle_size,
     cache_wanted,
     constant_feature,
     detail,
@@ -43,20 +47,29 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.interior import solving_bytes
+from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
-from streamcut.solvers import columns
+from streamcut.solvers import columns, ocas
 from streamcut.solvers.columns_state import Answer, history_of
 from streamcut.solvers.progress import Iteration, Progress
-from streamcut.solvers.warm_start import Origin
+from streamcut.solvers.standstill import Standstill
+from streamcut.solvers.state import BundleState
+from streamcut.solvers.warm_start import Origin, started
+
+run_log = logging.getLogger("streamcut.run")
 
 # Of the rows, those cached when memory is plentiful: all for several columns, as text of 20 classes then takes 5 passes, 11 with
 # 0.3. For one: all where a sweep over them stays in the processor, as it then costs little, else 0.3 while that is little memory;
 # on 3 million rows of text, 10 % takes as many passes as 30 %, in three quarters of the time.
 _SMALL, _CACHED, _FEW, _OF_MANY = 4 << 20, 0.3, 128 << 20, 0.1
+# Where rows have much in common, as a column far from 0 among many, dual ascent crawls: steps of single rows cancel each other.
+# OCAS, which moves all rows at once, takes over then, if so many cuts fit in place of the row cache, or in so many bytes.
+_CUTS, _ROOM = 16, 4 << 20
 
 
 class Point(NamedTuple):
@@ -136,6 +149,11 @@ class ColumnsJob:
         return len(self.points) * len(self.classes)
 
     @property
+    def single(self) -> bool:
+        """Whether there is one problem, of all rows, which OCAS solves, too."""
+        return len(self.points) == 1 and not (self.several or self.joint) and self.risk.folds is None
+
+    @property
     def at_once(self) -> int:
         """The number of problems trained at a time."""
         return self.count if self.group is None else self.group
@@ -169,6 +187,7 @@ class ColumnsJob:
                 *self._halves(features),
                 *penalty_needs(replace(self.options, intercept="auto"), features * K),
                 (what, copies * 8 * whole),
+                *[("cuts, if dual ascent gains little", _ROOM)] * self.single,
             ),
             whole=whole,
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=self._part(manifest, cached), row_bytes=cached),
@@ -295,19 +314,50 @@ class ColumnsTrainer:
         l1s, most, passes = self._thresholds()
         oracle = job.oracle(self._runner, self._plan, l1s)
         oracle.passes = passes
-        solution = columns.solve(oracle, progress, job.origins)
-        if keep and not solution.state.lines:
-            progress.save(solution.state, oracle)
+        asked, cuts = progress.rule, self._cuts(oracle.dimension)
+        solution, last = None, oracle
+        if not progress.resumes("max_cuts"):
+            solution = columns.solve(oracle, progress, job.origins, yields=cuts > 0)
+        if solution is None or (cuts and solution.answers[0].reason is StopReason.SCALE):
+            reached, solution, progress.rule = solution and solution.answers[0], None, asked
+            solution, last = self._handed_over(oracle, progress, reached, cuts)
+        if keep and all(answer.reason is StopReason.CONVERGED for answer in solution.answers):
+            progress.save(solution.state, last)
         found, each, answers, iterations = [], len(job.classes), solution.answers, solution.history
         del solution  # its state holds the answers, too
         for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
             own = answers[:each]
             del answers[:each]
             history = iterations if len(job.points) == 1 else history_of(own, iterations)
-            model = job.model(own, history, manifest, point.C, l1, oracle)
+            model = job.model(own, history, manifest, point.C, l1, last)
             known = {"row_cache": f"{self._plan.row_cache}B", **({} if most is None else {"l1_max": most[number]})}
             found.append(replace(model, parameters={**model.parameters, **known}))
         return found
+
+    def _cuts(self, dimension: int) -> int:
+        """How many cuts OCAS has room for where it can take over, else 0."""
+        room = max(self._plan.row_cache, _ROOM) // (8 * dimension)
+        return min(room, bundle_size(dimension)) if self._job.single and room >= _CUTS else 0
+
+    def _handed_over(
+        self, oracle: ColumnsOracle, progress: Progress, reached: Answer | None, cuts: int
+    ) -> tuple[columns.ColumnsSolution, LinearOracle]:
+        """OCAS, from what dual ascent on `oracle` has reached, or from a checkpoint, to the end of `progress`; and its oracle."""
+        job, runner, (column,) = self._job, self._runner, oracle.columns
+        oracle.drop_caches()
+        runner.row_state.arrays.clear()
+        how: dict[str, Any] = {"bias": job._constant(runner.feed.data.manifest.statistics), "free": job.options.free}
+        last = LinearOracle(runner, job.risk.pointwise, C=column.C, **how, keep_margins=True)
+        last.penalty = replace(last.penalty, l1=column.l1) if last.penalty.free else penalty_of(column.l1)
+        last.passes, last.traffic = oracle.passes, oracle.traffic
+        begin = BundleState.at_zero
+        if reached is not None:
+            run_log.info("dual ascent gains little; OCAS goes on from where it is")
+            cut = Cut(reached.witness.a, reached.witness.b, reached.witness.error)
+            begin, progress.standstill = partial(started, Origin(reached.w, cut), margins=True), Standstill()
+        s = ocas.solve(last, progress, max_cuts=cuts, begin=begin)
+        answer = Answer(s.w, s.primal, s.raised, s.lower_bound, s.witness, last.c_bar, s.reason)
+        return columns.ColumnsSolution([answer], s.history, s.state), last
 
     def _thresholds(self) -> tuple[list[float], list[float] | None, int]:
         """(λ of each point; λ_max of each, where any λ is a fraction of it; the passes that this took)."""

@@ -153,6 +153,10 @@ class ColumnsOracle(LinearOracle):
         """Whether a class's share can rise only where others fall, to a bound: plain passes are then slow with any C."""
         return self.risk.group is not None and not self._loss.smooth
 
+    def drop_caches(self) -> None:
+        """Free the memory of cached rows: no passes follow."""
+        self._caches = {}
+
     def enter(self, columns: range) -> None:
         """Start training these columns and no others, from w = 0 and no shares. The data is not read."""
         self.active, self.halves = self.active[:0], {}

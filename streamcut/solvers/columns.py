@@ -53,6 +53,7 @@ from streamcut.solvers.warm_start import Origin
 
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
+_WINDOW = 6  # passes by which dual ascent is judged, once there were twice as many
 _STILL = (StopReason.STALLED, StopReason.SCALE)
 
 
@@ -65,10 +66,13 @@ class ColumnsSolution:
     state: State
 
 
-def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] | None = None) -> ColumnsSolution:
+def solve(
+    oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] | None = None, *, yields: bool = False
+) -> ColumnsSolution:  # fmt: skip
     """Run all columns to the stopping rule of `progress`: one pass an iteration.
 
-    Columns start from `origins`, by default from zero. Raises Interrupted before there is a solution.
+    Columns start from `origins`, by default from zero. `yields`: a single one that crawls ends as at a standstill, so that
+    another method can go on. Raises Interrupted before there is a solution.
     """
     asked = progress.rule
     progress.rule = replace(asked, tol=None, tol_relative=None)  # convergence is checked here, for each column
@@ -79,7 +83,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
     try:
         if found is None:
             s = _begun(oracle, origins)
-        reason = _trained(s, oracle, progress, asked, origins)
+        reason = _trained(s, oracle, progress, asked, origins, yields=yields)
     except Interrupted:
         if not s.lines and not s.answers:
             raise
@@ -90,7 +94,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, origins: Sequence[Origin] |
 
 
 def _trained(
-    s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule, origins: Sequence[Origin] | None
+    s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule, origins: Sequence[Origin] | None, *, yields: bool
 ) -> StopReason:  # fmt: skip
     """Run all columns, those that wait in the places of those that have left; returns why it ended."""
     rule = replace(asked, unit=oracle.unit, equal=oracle.equal)
@@ -98,6 +102,8 @@ def _trained(
         reason = _note(s, oracle, progress)
         _leave(s, oracle, rule, progress)
         waiting = _waiting(s, oracle)
+        if yields and reason is None and s.lines and _crawls(s.lines[0].trace):
+            reason = StopReason.SCALE
         if waiting and reason in _STILL:  # those in training; others have not begun
             _give_up(s, oracle, range(len(s.lines)), reason)
         elif reason is not None and (s.lines or waiting):
@@ -110,6 +116,12 @@ def _trained(
         _expect_below(s, oracle, joined)
     reasons = [answer.reason for answer in s.answers.values()]
     return next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
+
+
+def _crawls(trace: list[tuple[float, float]]) -> bool:
+    """Whether the last passes have closed the gap more slowly than 1/k, k being the number of passes so far."""
+    gaps, k = [best - bound for best, bound in trace[-_WINDOW - 1 :]], len(trace)
+    return k >= 2 * _WINDOW and gaps[-1] > (1.0 - _WINDOW / k) * gaps[0]
 
 
 def _waiting(s: State, oracle: ColumnsOracle) -> list[int]:

@@ -203,6 +203,14 @@ class Progress:
             self._resumed = True
         return self.start if found is None else found
 
+    def resumes(self, name: str) -> bool:
+        """Whether a checkpoint was found whose solver has kept a number of this name."""
+        found = None if self.checkpoints is None else self.checkpoints.found
+        if found is None:
+            return False
+        with found.restoring():
+            return name in found.record["state"]["solver"]
+
     def resume_with(self, oracle: Resumable, state: Kept, record: type) -> bool:
         """The same, with the solver's `state`, too; returns whether there was a checkpoint."""
         found = self.resume(oracle, record)
