@@ -24,9 +24,9 @@ _PRODUCTS, _MORE = 8.0, 16.0
 # with --scale std) dual ascent takes a tenth to a half of the passes in about as much time, where they reach 20 to 2e6 (susy to
 # computer) two to twelve times as long.
 _FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
-# Where a value exceeds _WILD, as a Unix time, only Newton ends, with any number of rows. With an l1 dual ascent does not solve for
-# cached rows at once: (features, rows for each) that suffice are more and fewer (3 with 20 rows, 60 with 200, 200 with 3,000, kdd99:
-# 9 to 89 passes, dual ascent 37 to more than 100).
+# Where a value exceeds _WILD, as a Unix time, only Newton ends, with any number of rows. With an l1 dual ascent does not solve
+# for cached rows at once, so that more features, with fewer rows for each, suffice (3 with 20 rows, 60 with 200, 200 with 3,000,
+# kdd99: 9 to 89 passes, dual ascent 37 to more than 100).
 _WILD, _WITH_L1 = 1e6, (256, 3)
 # Smooth losses: the most features where rows are not scaled (spambase 9 to 15 passes, dual ascent 38 to more than 60; 800 rows of
 # 150 features between 0.01 and 1000 in size, 0.1 s and never) or full (usps:3, 256 features, C = 1 and 100: 8 to 13 passes, dual
@@ -88,8 +88,9 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     per_row = entries / max(statistics.n_rows, 1)
     dense = per_row > _DENSE * D
     crawls = not scaled and options.free and (D <= _FEATURES or (dense and statistics.n_rows >= D))
-    features, rows = _WITH_L1
-    crawls = crawls or (not scaled and bool(options.l1) and D <= features and statistics.n_rows >= rows * D)
+    if options.l1 and not scaled:
+        most, rows = _WITH_L1
+        crawls = crawls or (most >= D and statistics.n_rows >= rows * D)
     if options.kind != "ranking" and not smooth and not crawls:
         asked = min(options.tol or 1.0, options.tol_relative or 1.0)
         fewest = 0 if statistics.max_abs_value > _WILD else _ROWS

@@ -57,7 +57,6 @@ from streamcut.solver_table import SolverRecord
 from streamcut.solvers import columns, ocas
 from streamcut.solvers.columns_state import Answer, history_of
 from streamcut.solvers.progress import Iteration, Progress
-from streamcut.solvers.standstill import Standstill
 from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin, started
 
@@ -233,7 +232,9 @@ class ColumnsJob:
         folds = None if self.risk.folds is None else asdict(self.risk.folds)
         found = {"lanes": len(self.lanes), "row_cache": plan.row_cache, "columns_at_once": self.group, "folds": folds}
         found |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
-        return identity(self.options, fingerprint, **found, points=[list(point) for point in self.points], warm_start=begin)
+        if len(self.points) > 1:
+            found["points"] = [list(point) for point in self.points]
+        return identity(self.options, fingerprint, **found, warm_start=begin)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
@@ -337,7 +338,8 @@ class ColumnsTrainer:
     def _cuts(self, dimension: int) -> int:
         """How many cuts OCAS has room for where it can take over, else 0."""
         room = max(self._plan.row_cache, _ROOM) // (8 * dimension)
-        return min(room, bundle_size(dimension)) if self._job.single and room >= _CUTS else 0
+        possible = self._job.single and not (self._job.options.free and self._job.options.l1)
+        return min(room, bundle_size(dimension)) if possible and room >= _CUTS else 0
 
     def _handed_over(
         self, oracle: ColumnsOracle, progress: Progress, reached: Answer | None, cuts: int
@@ -354,7 +356,8 @@ class ColumnsTrainer:
         if reached is not None:
             run_log.info("dual ascent gains little; OCAS goes on from where it is")
             cut = Cut(reached.witness.a, reached.witness.b, reached.witness.error)
-            begin, progress.standstill = partial(started, Origin(reached.w, cut), margins=True), Standstill()
+            begin = partial(started, Origin(reached.w, cut), margins=True)
+            progress.hand_over()
         s = ocas.solve(last, progress, max_cuts=cuts, begin=begin)
         answer = Answer(s.w, s.primal, s.raised, s.lower_bound, s.witness, last.c_bar, s.reason)
         return columns.ColumnsSolution([answer], s.history, s.state), last

@@ -211,6 +211,12 @@ class Progress:
         with found.restoring():
             return name in found.record["state"]["solver"]
 
+    def hand_over(self) -> None:
+        """Another method goes on: a checkpoint that was found has been taken up, passes without gain are forgotten."""
+        self.standstill = Standstill()
+        if self.checkpoints is not None:
+            self.checkpoints.found = None
+
     def resume_with(self, oracle: Resumable, state: Kept, record: type) -> bool:
         """The same, with the solver's `state`, too; returns whether there was a checkpoint."""
         found = self.resume(oracle, record)

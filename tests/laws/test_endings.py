@@ -1,5 +1,7 @@
 """Every training ends at its gap, in about as many passes as the same problem takes alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -135,11 +137,36 @@ def test_a_stop_says_what_helps_where_features_differ_in_size(more):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((300, 8)) * 10.0 ** np.linspace(-3.0, 3.0, 8)
     y = X / X.std(axis=0) @ np.ones(8) + rng.standard_normal(300)
-    stopped = streamcut.train((X, y), task="regression", max_passes=20, **more)
+    stopped = streamcut.train((X, y), task="regression", max_passes=5, **more)
     assert not stopped.converged
     assert "feature 7" in stopped.certificate.in_words()
     assert "scale std" in stopped.certificate.in_words()
     assert streamcut.train((X, y), task="regression", max_passes=MOST, scale="std", **more).converged
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
+def test_one_column_far_from_zero_among_many_sparse_ones_ends(loss, tmp_path, caplog):
+    """Dual ascent, whose steps cancel each other there, hands over to cutting planes, after a stop as without one."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((3000, 3000), density=10 / 3000, rng=rng, format="csr")
+    X.data[:] = 1.0
+    y = np.where(X @ rng.standard_normal(3000) + 0.3 * rng.standard_normal(3000) > 0.0, 1.0, -1.0)
+    years = sp.csr_array(1000.0 + 2.0 * rng.random((3000, 1)))
+    data, seen = streamcut.rows(sp.hstack([X, years]).tocsr(), y), []
+    options = {"loss": loss, "solver": "bundle-dca", "max_passes": 60}
+    with caplog.at_level("INFO", logger="streamcut.run"):
+        whole = streamcut.train(data, **options)
+    assert whole.converged
+    assert "dual ascent gains little" in caplog.text
+    for stop in (5, whole.history[-1]["passes"] - 2):  # before it hands over, and after
+        checkpoint = streamcut.CheckpointOptions(str(tmp_path / f"{stop}"), every=0.0)
+        streamcut.train(
+            data, **options, checkpoint=checkpoint, on_iteration=seen.append, stop=lambda stop=stop: len(seen) >= stop
+        )
+        resumed = streamcut.train(data, **options, checkpoint=replace(checkpoint, resume=True))
+        assert (resumed.weights.tobytes(), resumed.certificate) == (whole.weights.tobytes(), whole.certificate)
+        assert len(resumed.history) == len(whole.history)
+        seen.clear()
 
 
 def test_many_classes_trained_together_end_although_dual_variables_are_stored_small():

@@ -164,8 +164,7 @@ def test_stop_reasons():
     assert train(data, max_passes=3).history[-1]["passes"] == 3
     assert train(data, max_time=1e-9).certificate.stop_reason == "time"
     assert train(data, target=1e9).certificate.stop_reason == "target"
-    assert train(data, tol=1e-30, tol_relative=None, max_cuts=32).certificate.stop_reason == "stalled"
-    few = train(data, tol=1e-30, tol_relative=None).certificate  # sixteen cuts bring it to rounding, too
+    few = train(data, tol=1e-30, tol_relative=None).certificate
     assert few.stop_reason == "stalled"
     assert few.gap < 1e-11 * few.primal
 

@@ -68,10 +68,10 @@ def test_another_source_of_a_record_among_the_arguments_is_seen():
     """A loss is an argument: the file of a kernel does not import it."""
     import numba
 
-    from streamcut.compiled.records import Slots
+    from streamcut.compiled.records import Held
     from streamcut.compiler import jit
     from streamcut.losses.hinge import Hinge
 
     nested = numba.typeof((1, Hinge()))
-    found = set(jit._record_modules((nested, numba.typeof(Slots(0, 1)), numba.float64)))
+    found = set(jit._record_modules((nested, numba.typeof(Held(*[0] * len(Held._fields))), numba.float64)))
     assert found == {"streamcut.compiled.records", *(f"streamcut.losses.{name}" for name in ("hinge", "codes", "loss"))}

@@ -16,7 +16,7 @@ from streamcut.errors import ExitCode
 ROOT = Path(__file__).resolve().parents[3]
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 ROOM = 60 * 10**6  # what the budget has above the least that must be
-FEW_CUTS = ["--set", "max-cuts=100", "--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
+LIMITS = ["--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def stores(tmp_path_factory) -> dict[int, Path]:
 
 def line_of(store: Path, folder: Path, memory: str, *more: str) -> list[str]:
     model = ["--output", str(folder / "m.npz"), "--force", "--json"]
-    return [*STREAMCUT, "train", str(store), *model, "--memory", memory, *FEW_CUTS, *more]
+    return [*STREAMCUT, "train", str(store), *model, "--memory", memory, *LIMITS, *more]
 
 
 def command(store: Path, folder: Path, memory: str, *more: str, **options) -> subprocess.CompletedProcess:
