@@ -89,8 +89,8 @@ def _few(options: TrainOptions, statistics: Statistics) -> bool:
     dense = per_row > _DENSE * D
     crawls = not scaled and options.free and (D <= _FEATURES or (dense and statistics.n_rows >= D))
     if options.l1 and not scaled:
-        most, rows = _WITH_L1
-        crawls = crawls or (most >= D and statistics.n_rows >= rows * D)
+        widest, for_each = _WITH_L1
+        crawls = crawls or (widest >= D and statistics.n_rows >= for_each * D)
     if options.kind != "ranking" and not smooth and not crawls:
         asked = min(options.tol or 1.0, options.tol_relative or 1.0)
         fewest = 0 if statistics.max_abs_value > _WILD else _ROWS

@@ -230,7 +230,12 @@ class ColumnsJob:
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         folds = None if self.risk.folds is None else asdict(self.risk.folds)
-        found = {"lanes": len(self.lanes), "row_cache": plan.row_cache, "columns_at_once": self.group, "folds": folds}
+        found: dict[str, Any] = {
+            "lanes": len(self.lanes),
+            "row_cache": plan.row_cache,
+            "columns_at_once": self.group,
+            "folds": folds,
+        }
         found |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
         if len(self.points) > 1:
             found["points"] = [list(point) for point in self.points]
@@ -267,7 +272,7 @@ class ColumnsJob:
         return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streamed.streams, order=order)
 
     def model(
-        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: ColumnsOracle
+        self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: LinearOracle
     ) -> Model:
         """The model from the columns of a point, which are removed from `answers`, so that no weights are kept twice."""
         options, constant = self.options, self._constant(manifest.statistics)
@@ -316,11 +321,12 @@ class ColumnsTrainer:
         oracle = job.oracle(self._runner, self._plan, l1s)
         oracle.passes = passes
         asked, cuts = progress.rule, self._cuts(oracle.dimension)
-        solution, last = None, oracle
+        solution: columns.ColumnsSolution | None = None
+        last: LinearOracle = oracle
         if not progress.resumes("max_cuts"):
             solution = columns.solve(oracle, progress, job.origins, yields=cuts > 0)
         if solution is None or (cuts and solution.answers[0].reason is StopReason.SCALE):
-            reached, solution, progress.rule = solution and solution.answers[0], None, asked
+            reached, solution, progress.rule = None if solution is None else solution.answers[0], None, asked
             solution, last = self._handed_over(oracle, progress, reached, cuts)
         if keep and all(answer.reason is StopReason.CONVERGED for answer in solution.answers):
             progress.save(solution.state, last)
@@ -350,7 +356,8 @@ class ColumnsTrainer:
         runner.row_state.arrays.clear()
         how: dict[str, Any] = {"bias": job._constant(runner.feed.data.manifest.statistics), "free": job.options.free}
         last = LinearOracle(runner, job.risk.pointwise, C=column.C, **how, keep_margins=True)
-        last.penalty = replace(last.penalty, l1=column.l1) if last.penalty.free else penalty_of(column.l1)
+        if not job.options.free:
+            last.penalty = penalty_of(column.l1)
         last.passes, last.traffic = oracle.passes, oracle.traffic
         begin = BundleState.at_zero
         if reached is not None:
