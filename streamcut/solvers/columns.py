@@ -53,7 +53,7 @@ from streamcut.solvers.warm_start import Origin
 
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
-_WINDOW = 6  # passes by which dual ascent is judged, once there were twice as many
+_WINDOW, _CRAWLS = 6, 0.95  # passes by which a single problem is judged, once there were twice as many; of the gap
 _STILL = (StopReason.STALLED, StopReason.SCALE)
 
 
@@ -119,9 +119,9 @@ def _trained(
 
 
 def _crawls(trace: list[tuple[float, float]]) -> bool:
-    """Whether the last passes have closed the gap more slowly than 1/k, k being the number of passes so far."""
-    gaps, k = [best - bound for best, bound in trace[-_WINDOW - 1 :]], len(trace)
-    return k >= 2 * _WINDOW and gaps[-1] > (1.0 - _WINDOW / k) * gaps[0]
+    """Whether the last passes have left nearly all of the gap."""
+    gaps = [best - bound for best, bound in trace[-_WINDOW - 1 :]]
+    return len(trace) >= 2 * _WINDOW and gaps[-1] > _CRAWLS * gaps[0]
 
 
 def _waiting(s: State, oracle: ColumnsOracle) -> list[int]:
