@@ -346,11 +346,6 @@ async def put(url: str, content: Any) -> None:
     raise OSError(f"less arrived than was sent, in each of {most} attempts")
 
 
-def write_object(url: str, content: Any) -> None:
-    """Put `content` (bytes, or an open file) there, replacing any object; large ones in parts. Raises NotFoundError."""
-    written(url, begun(put, url, content))
-
-
 def written(url: str, request: Future) -> None:
     """Wait for an object to be there. Raises NotFoundError."""
     try:
@@ -360,7 +355,7 @@ def written(url: str, request: Future) -> None:
 
 
 def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
-    """As write_object, for `parts` that are generated into a scratch file. Raises DiskFullError, too."""
+    """Put `parts`, which are generated into a scratch file, there, replacing any object. Raises NotFoundError, DiskFullError."""
     with object_written(url, size=size) as file:
         for part in parts:
             file.write(part)
@@ -375,7 +370,7 @@ def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         with open(file.name, "rb") as whole:
-            write_object(url, whole)
+            written(url, begun(put, url, whole))
 
 
 def remove_object(url: str) -> None:

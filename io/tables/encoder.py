@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -85,7 +85,7 @@ class Encoder:
         self._centres = np.array([[column.centre] for column in self._numeric])
         self._spreads = np.array([[column.spread] for column in self._numeric])
         self._texts = [column for column in self.table.columns if column.role == TEXT]
-        self._idf = {column.name: _idf(recipe, column) for column in self._texts if column.documents}
+        self._idf = [_idf(recipe, column) for column in self._texts if column.documents]
 
     @property
     def columns(self) -> list[str]:
@@ -128,13 +128,17 @@ class _Batch:
             out[:] = table[slot.keys.words.codes]
             if (table == UNSEEN).any() and (unseen := int((out == UNSEEN).sum())):
                 self.unseen[slot.name] += unseen
-        rows = self._assembled(values, features)
-        words = zip(texts, tables[len(slots) :], strict=True)
-        for column in encoder._texts:
-            more = self._hashed(column) if hashes else self._counted(column, *next(words))
-            rows = more if rows[0][-1] == 0 else _merged(rows, more)
-        indptr, indices, data, ones = rows
-        nnz = int(indptr[-1])
+        lists = (
+            map(self._hashed, encoder._texts) if hashes else map(self._by_dictionary, encoder._texts, texts, tables[len(slots) :])
+        )
+        ends, words = _by_rows(list(lists), self.n)
+        room = features.size + values.size + len(words)
+        indptr, indices, data = np.empty(self.n + 1, np.int64), np.empty(room, np.int32), np.empty(room)
+        line = np.empty(len(features) + int(np.diff(ends).max(initial=0)), np.int32)
+        ones = k.assemble(encoder._fixed, values, features, ends, words, line, indptr, indices, data)
+        for idf in encoder._idf:
+            k.tfidf(indptr, indices, idf, data)
+        nnz, ones = int(indptr[-1]), ones and not encoder._idf
         return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
 
     def _slots(self, values: np.ndarray) -> list[_Slot]:
@@ -177,11 +181,6 @@ class _Batch:
             features = [keys.find(column.words.words, column.prefix) for column in columns]
         rest = iter(features)
         return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
-
-    def _assembled(self, values: np.ndarray, features: np.ndarray) -> text_words.Rows:
-        out = _room(self.n, features.size + values.size)
-        line = np.empty(len(features), np.int32)
-        return *out, k.assemble(self.encoder._fixed, values, features, line, *out)
 
     def _column(self, name: str) -> pa.Array:
         column = self.batch.column(name)
@@ -258,23 +257,18 @@ class _Batch:
         texts = said(self.place, column.name, partial(text_words.texts_of, self._column(column.name)))
         return text_words.words_of_texts(texts, column)
 
-    def _counted(self, column: Column, slot: _Slot, table: np.ndarray) -> text_words.Rows:
+    def _by_dictionary(self, column: Column, slot: _Slot, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(ends, features of the words) of a column of texts by the dictionary."""
         features = table[slot.keys.words.codes]
         if not self.encoder.learns:  # texts that have words, all of them unknown
             known = np.concatenate(([0], np.cumsum(features >= 0)))[slot.ends]
             if unknown := int(np.count_nonzero((np.diff(slot.ends) > 0) & (np.diff(known) == 0))):
                 self.unseen[column.name] = unknown
-        out = _room(self.n, len(features))
-        ones = k.count_words(slot.ends, features, *out)
-        if column.documents:
-            k.tfidf(out[0], out[1], self.encoder._idf[column.name], out[2])
-        return *out, ones and not column.documents
+        return slot.ends, features
 
-    def _hashed(self, column: Column) -> text_words.Rows:
+    def _hashed(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         runs = self._runs(column)
-        features = self.encoder.keys.hashed(*runs[1:], self._prefix(column))
-        out = _room(self.n, len(features))
-        return *out, k.count_words(runs.ends, features, *out)
+        return runs.ends, self.encoder.keys.hashed(*runs[1:], self._prefix(column))
 
 
 def _absent(key: str, missing: np.ndarray) -> KeyColumn:
@@ -293,9 +287,15 @@ def _crossed(first: Words, second: Words) -> Words:
     return Words(codes, pc.binary_join_element_wise(first.words.take(pa.array(left)), second.words.take(pa.array(right)), star))
 
 
-def _merged(first: text_words.Rows, second: text_words.Rows) -> text_words.Rows:
-    out = _room(len(first[0]) - 1, int(first[0][-1] + second[0][-1]))
-    return *out, k.merge_rows(first[:2], first[2], second[:2], second[2], *out)
+def _by_rows(texts: list[tuple[np.ndarray, np.ndarray]], rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ends, features of the words) of all columns of texts together."""
+    if len(texts) == 1:
+        return texts[0]
+    lengths = [np.diff(ends) for ends, _ in texts]
+    row_of = np.concatenate([_NO_ENDS, *(np.repeat(np.arange(rows), length) for length in lengths)])
+    words = np.concatenate([_NOTHING[:0], *(features for _, features in texts)])
+    ends = np.concatenate(([0], np.cumsum(sum(lengths, np.zeros(rows, np.int64)))))
+    return ends, words[np.argsort(row_of, kind="stable")]
 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:
@@ -304,10 +304,6 @@ def _idf(recipe: Recipe, column: Column) -> np.ndarray:
     frequencies = np.array(column.frequencies, dtype=np.float64)
     found[recipe.words_of(column)] = 1.0 + np.log((1.0 + column.documents) / (1.0 + frequencies))
     return found
-
-
-def _room(rows: int, entries: int) -> tuple[Any, ...]:
-    return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries)
 
 
 def interval_names(edges: tuple[float, ...]) -> list[str]:

@@ -43,10 +43,6 @@ def lowered_by_context(data: bytes) -> bool:
     return any(special in data for special in BY_CONTEXT)
 
 
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray, bool]
-_NO_ROOM = np.empty(0, np.int64)
-
-
 class Texts(NamedTuple):
     """Text i is data[offsets[i]:offsets[i + 1]], uint8 and int64; `letters` as in the tokeniser."""
 
@@ -94,9 +90,10 @@ def words_of_texts(texts: Texts, wanted: Column) -> Runs:
         starts, stops = starts[:count], stops[:count]
     if wanted.ngrams == (1, 1):
         return Runs(rows, out, starts, stops)
-    ends, how = np.empty_like(rows), (*wanted.ngrams, wanted.characters)
-    runs = np.empty((2, k.grams(rows, starts, stops, *how, ends, _NO_ROOM, _NO_ROOM)), np.int64)
-    k.grams(rows, starts, stops, *how, ends, *runs)
+    least, most = wanted.ngrams
+    count = sum(int(np.maximum(np.diff(rows) - size + 1, 0).sum()) for size in range(least, most + 1))
+    ends, runs = np.empty_like(rows), np.empty((2, count), np.int64)
+    k.grams(rows, starts, stops, least, most, wanted.characters, ends, *runs)
     return Runs(ends, out, *runs)
 
 

@@ -59,7 +59,7 @@ def spelled(text: str, kind: str | None) -> str | None:
     if kind == BOOLEAN:
         return BOOLEANS.get(text)
     if kind == TIME:
-        return (spelled_times(pa.array([text]))[0][0] or "") if is_time(text) else None
+        return (spelled_times(pa.array([text]))[0][0].as_py() or "") if is_time(text) else None
     if _WHOLE.fullmatch(text):
         digits = text.partition(".")[0]
         return "0" if digits == "-0" else digits
@@ -96,8 +96,7 @@ def _texts(words: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
         return words, odd
     if kind == TIME:
         with suppress(ValueOfRowError):  # of a text that is not a time
-            times, lost = spelled_times(words)
-            return pa.array(times, pa.large_string()), lost
+            return spelled_times(words)
     written = texts_of(words)
     texts = [spelled(text, kind) for text in written]
     for place, (text, old) in enumerate(zip(texts, written, strict=True)):
@@ -115,7 +114,7 @@ def _typed(values: pa.Array, family: str, kind: str) -> tuple[pa.Array, np.ndarr
         return pa.array(texts, pa.large_string()), odd
     if family == "time":
         texts, lost = spelled_times(values)
-        return pa.array(texts, pa.large_string()), odd | lost
+        return texts, odd | lost
     if pa.types.is_decimal(values.type):
         texts = ["" if value is None else spelled(f"{value:f}", NUMBER) for value in values.to_pylist()]
         return pa.array(texts, pa.large_string()), odd
