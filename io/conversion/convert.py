@@ -221,8 +221,8 @@ class Work:
             sorts = {}
             for path, share in zip(self._outputs, (first, 1 - first), strict=False):
                 if path in self._writers:
-                    place = _scratch(path, self.settings)
-                    sorts[path] = stack.enter_context(ExternalSort(place, int(share * self.plan.sort_bytes)))
+                    sorts[path] = ExternalSort(_scratch(path, self.settings), int(share * self.plan.sort_bytes))
+                    stack.callback(sorts[path].close)
             for chunk, _ in self._blocks(None):
                 keys = self._keys(chunk)
                 for path, which in zip(self._outputs, self._split(chunk), strict=True):

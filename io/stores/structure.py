@@ -90,13 +90,12 @@ def first_problem(
         return "indices", "does not increase strictly within every row"
     if not inside:
         return "indices", f"holds a feature outside 0…{n_features - 1}"
+    above = f"holds a value greater than the {largest:g} of the manifest"
     for name, array in (("data", data), ("y", rows["y"]), ("weight", rows.get("weight"))):
         if array is not None and not _within(array, largest if name == "data" else np.inf):
-            return name, f"holds a value greater than the {largest:g} of the manifest" if _within(
-                array
-            ) else "holds nan or infinity"
+            return name, above if _within(array) else "holds nan or infinity"
     if data is None and len(indices) and largest < 1.0:
-        return "data", f"holds a value greater than the {largest:g} of the manifest"
+        return "data", above
     if "weight" in rows and len(rows["weight"]) and rows["weight"].min() < 0:
         return "weight", "holds a negative number"
     return None

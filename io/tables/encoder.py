@@ -254,8 +254,7 @@ class _Batch:
         return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", runs.ends)
 
     def _runs(self, column: Column) -> text_words.Runs:
-        texts = said(self.place, column.name, partial(text_words.texts_of, self._column(column.name)))
-        return text_words.words_of_texts(texts, column)
+        return said(self.place, column.name, partial(text_words.words_of_texts, self._column(column.name), column))
 
     def _by_dictionary(self, column: Column, slot: _Slot, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(ends, features of the words) of a column of texts by the dictionary."""
