@@ -21,7 +21,6 @@ import streamcut
 from streamcut.errors import BadInputError, CorruptError, LockedError, UsageError
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import disk_full, failpoint
-from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureTally
 from streamcut.io.manifest import (
@@ -43,7 +42,6 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
 from streamcut.io.stores.files import check_options, entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (
-    BACKENDS,
     FEATURES,
     FORMAT_VERSION,
     JOURNAL,
@@ -106,12 +104,8 @@ class StoreWriter:
         features: int = MOST_FEATURES,
         threads: int = 2,
     ) -> None:
-        if backend not in BACKENDS:
-            raise UsageError(f"backend: {unknown(backend, BACKENDS)}")
         if backend == "hdf5" and is_url(path):
             raise UsageError(f"backend: HDF5 files are written to disks only, not to {path}; take zarr")
-        if shard_nnz < 1 or threads < 1:
-            raise UsageError("shard_nnz and threads must be at least 1")
         self.path = os.fspath(path)
         self.n_rows = self.seen = self._stored = 0
         self.position: dict | None = None

@@ -19,7 +19,7 @@ from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Colum
 from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
 from streamcut.io.tables import text_words
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.kernels import words_from
 from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
@@ -190,12 +190,9 @@ class _Batch:
 
     def _numbers(self, column: Column) -> np.ndarray:
         """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
-        values = said(self.place, column.name, partial(floats_of, self._column(column.name)))
-        wrong = ~np.isfinite(values) if self.strict else np.isinf(values)
-        if wrong.any():
-            row = int(np.argmax(np.isinf(values) if np.isinf(values).any() else wrong))
-            what = "the value is nan" if np.isnan(values[row]) else not_finite(values[row])
-            raise BadInputError(f"{self.place(row)}, column {column.name!r}: {what}")
+        values = said(self.place, column.name, partial(numbers_of, self._column(column.name)))
+        if self.strict and np.isnan(values).any():
+            raise BadInputError(f"{self.place(int(np.argmax(np.isnan(values))))}, column {column.name!r}: the value is nan")
         return values
 
     def _take_numbers(self, out: np.ndarray) -> dict[str, np.ndarray]:

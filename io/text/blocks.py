@@ -12,9 +12,9 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.remote import is_url
+from streamcut.io.places.remote import AHEAD_BYTES, is_url
 from streamcut.io.text import kernels as k
-from streamcut.io.text.inputs import AHEAD_BYTES, Input, inspected, open_bytes
+from streamcut.io.text.inputs import Input, inspected, open_bytes
 
 
 class RawBlock:

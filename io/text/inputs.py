@@ -16,9 +16,8 @@ import re
 import stat
 import sys
 import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
@@ -26,14 +25,10 @@ from typing import Any, BinaryIO, cast
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
-from streamcut.io.places import remote
-from streamcut.io.places.remote import OBJECT_STORES, is_url, objects_below, size_of
+from streamcut.io.places.remote import AHEAD, OBJECT_STORES, RemoteFile, is_url, objects_below, size_of
 from streamcut.io.stores.spec import MANIFEST
 
 STDIN = "-"
-_REMOTE_PIECE = 4 << 20
-AHEAD = 7  # pieces of an object in flight, beside the one that is read
-AHEAD_BYTES = (AHEAD + 2) * _REMOTE_PIECE
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
 _UTF16 = "text in UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _UTF32 = _UTF16.replace("16", "32")
@@ -261,70 +256,3 @@ class _Decompressed(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-class RemoteFile(io.RawIOBase):
-    """A file of `size` bytes, read at any position: one request per read, or `ahead` pieces on their way while it is read on.
-
-    Raises NotFoundError; BadInputError if it is replaced.
-    """
-
-    def __init__(self, url: str, ahead: int = 0) -> None:
-        self._ahead = ahead
-        try:
-            known = remote.about(url)
-        except remote.MissingError:
-            raise remote.missing(url) from None
-        self._url, self.size, self._tag, self._position = url, known["size"], known.get("e_tag"), 0
-        self._coming: deque[Future[bytes]] = deque()
-        self._asked, self._piece = 0, memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
-        self._position = self._asked = min(max(start + offset, 0), self.size)
-        self._forget()
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def readinto(self, target: Any) -> int:
-        if not self._piece:
-            size = _REMOTE_PIECE if self._ahead else len(target)
-            while len(self._coming) <= self._ahead and self._asked < self.size:
-                stop = min(self._asked + size, self.size)
-                self._coming.append(remote.begun(remote.get, self._url, self._asked, stop, self._tag))
-                self._asked = stop
-            if not self._coming:
-                return 0
-            self._piece = memoryview(self._received(self._coming.popleft()))
-        count = min(len(target), len(self._piece))
-        target[:count] = self._piece[:count]
-        self._piece = self._piece[count:]
-        self._position += count
-        return count
-
-    def _received(self, coming: Future[bytes]) -> bytes:
-        try:
-            return remote.answer(self._url, coming)
-        except remote.MissingError:
-            raise NotFoundError(f"{self._url}: was removed while it was read") from None
-        except remote.ReplacedError:
-            what = "was replaced while it was read; convert it again once it stops changing"
-            raise BadInputError(f"{self._url}: {what}") from None
-
-    def close(self) -> None:
-        self._forget()
-        super().close()
-
-    def _forget(self) -> None:
-        for future in self._coming:
-            future.cancel()
-        self._coming.clear()
-        self._piece = memoryview(b"")

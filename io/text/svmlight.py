@@ -71,8 +71,6 @@ class SvmlightSource(TextSource):
         held_line: int | None = None,
         model_takes: str | None = None,
     ) -> None:
-        if threads < 1 or block_bytes < 16:
-            raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
         self._recipe = options.recipe
         self.options = options = options if options.recipe is None else by_recipe(options.recipe, options)
         _expect_sense(options)
