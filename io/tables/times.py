@@ -153,8 +153,3 @@ def time_of(text: str) -> int | None:
         except pa.ArrowInvalid:
             continue
     return None
-
-
-def is_time(text: str) -> bool:
-    """Whether a text is a time, or one of the infinities of databases."""
-    return text.lower() in ENDLESS or time_of(text) is not None

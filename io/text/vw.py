@@ -186,7 +186,7 @@ class VwSource(TextSource):
         if self._keys.bits is not None:  # which takes less time than finding the distinct ones
             return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
         words = Words(*coded(_texts(out.keys, out.key_ends, entries)))
-        columns = [KeyColumn("", words, row_of)]
+        columns = [KeyColumn("", words, rows=row_of)]
         found = self._keys.learn(columns, name)[0] if self._learn else self._keys.find(words.words)
         return found[words.codes]
 
