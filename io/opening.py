@@ -1,20 +1,28 @@
-"""`open_dataset`: from a path to a data set, or to an error that says what the path is instead."""
+"""`open_dataset`: from a path to a data set, or to an error that says what the path is instead; `recipe_from`: to a recipe."""
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import zipfile
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
 from streamcut.foundation.opened import opened_file, read_file, readable, regular
 from streamcut.io.manifest import Manifest, damaged, read_manifest
+from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
+from streamcut.io.stores.files import is_store
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, METADATA, SHARDS, shard_name
 from streamcut.io.stores.store import Store, read_guarded
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
+_RECIPE = "recipe"  # the array of a model file that holds its recipe, if it has one
 _METADATA_BYTES = 1 << 20
 _RESTORE = "; restore it from a copy, or convert the data again"
 _CONVERT = "make a store of it with `streamcut convert`"
@@ -124,3 +132,30 @@ def _was_a_store(path: Path) -> bool:
     except OSError:
         marked = False
     return marked or (path / SHARDS / f"{shard_name(0)}.h5").exists()
+
+
+def recipe_from(given: Any) -> Recipe | None:
+    """`given` if it is a Recipe (or None), else the recipe in the model, store or JSON file of that path.
+
+    Raises NotFoundError if there is none, BadInputError for a damaged one.
+    """
+    if given is None or isinstance(given, Recipe):
+        return given
+    path = os.fspath(given)
+    if (size_of(path) is None or is_store(path)) if is_url(path) else os.path.isdir(path):
+        found = open_dataset(path).recipe
+        if found is None:
+            raise NotFoundError(f"{path}: the store has no recipe: it is not recorded how its features were made")
+        return found
+    with readable(path, NotFoundError, "no recipe can be read there"):
+        content = read_object(path) if is_url(path) else read_file(path)
+        if content.startswith(b"PK\x03\x04"):
+            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+                if _RECIPE not in archive:
+                    raise ValueError("a model without a recipe, or no model")
+                content = archive[_RECIPE].tobytes()
+    with readable(path, BadInputError, "not a recipe"):
+        try:
+            return Recipe.from_json(content)
+        except NewerRecipeError as error:
+            raise NotFoundError(f"{path}: {error}") from None

@@ -123,59 +123,6 @@ def convert(
     return report
 
 
-class Target:
-    """The store `path`. `record` (JSON types) must be equal in a resumed run and the first.
-
-    resumed_at  position of the first block whose rows are not all stored; None: it begins anew, or is complete
-    stored      rows that an earlier run stored; `manifest`: once it is complete
-    """
-
-    def __init__(self, path: str, record: dict, plan: ConvertPlan, n_features: int | None, settings: ConvertOptions) -> None:
-        self.path, self.record = path, record
-        self.manifest = _existing(path, record, settings.force) if settings.resume and is_store(path) else None
-        self.complete_before = self.manifest is not None
-        self.resumed_at: dict | None = None
-        self.seen = 0  # rows of this output seen so far, stored before or now
-        self._stack = ExitStack()
-        self._writer: StoreWriter | None = None
-        if self.manifest is not None:
-            self.stored = self.manifest.statistics.n_rows
-            settle(path)
-            return
-        self._writer = writer = self._stack.enter_context(plan.writer(path, settings, n_features, record))
-        self.resumed_at, self.stored = writer.position, writer.n_rows
-
-    def close(self) -> None:
-        """Release the writer and its memory; what was not finished stays."""
-        self._stack.close()
-        self._writer = None
-
-    def abandon(self, rows_too: bool) -> None:
-        """Remove an unfinished store that holds no rows worth resuming (`rows_too`: even then)."""
-        if self.manifest is None and (rows_too or not has_rows(self.path)):
-            self.close()  # no writer uses it any more
-            discard(self.path)
-
-    def give(self, chunk: Chunk, position: dict) -> None:
-        """Write the rows of `chunk` that are not stored yet; `position` is where their block began."""
-        known = min(max(0, self.stored - self.seen), chunk.n_rows)
-        self.seen += chunk.n_rows
-        if known < chunk.n_rows:
-            assert self._writer is not None, "finished or closed"
-            self._writer.append(chunk.rows(known, chunk.n_rows), position)
-
-    def finish(self, counters: dict[str, int], recipe: Recipe | None, refused: list[str]) -> None:
-        """Give the store its name, with its source, its counters, the first refused lines and its recipe."""
-        if self.manifest is not None:
-            return
-        if self.seen == 0:
-            raise BadInputError(f"{self.path}: this output gets no rows; change --split or --seed")
-        assert self._writer is not None, "closed before it was finished"
-        source = {"made_from": _lasting(self.record), "counters": counters} | ({"refused": refused} if refused else {})
-        self.manifest = self._writer.finish(source, recipe)
-        self.close()
-
-
 class Work:
     """One run from the source to the outputs. `read`: rows so far."""
 
@@ -184,8 +131,8 @@ class Work:
         self._listener, self._began, self._heard = listener, began, time.monotonic()
         described = [*self.source.identity["inputs"], *(describe(path) for path in given.side_files)]
         self._record = {**_lasting_options(self.settings, self.plan, given.kind), "inputs": list(map(list, described))}
-        self._outputs, self.targets = given.outputs, list[Target]()
-        self.read = 0
+        self._outputs, self._writers, self._made = given.outputs, dict[str, StoreWriter](), dict[str, Manifest]()
+        self.read = self._stored = 0
 
     @property
     def learned(self) -> bool:
@@ -199,32 +146,42 @@ class Work:
         n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(self.source, "n_features", settings.n_features)
         with ExitStack() as stack:
             for path in self._outputs:
-                self.targets.append(Target(path, self._record, self.plan, n_features, settings))
-                stack.callback(self.targets[-1].close)
+                complete = _existing(path, self._record, settings.force) if settings.resume and is_store(path) else None
+                if complete is None:
+                    writer = stack.enter_context(self.plan.writer(path, settings, n_features, self._record))
+                    self._writers[path] = writer
+                else:
+                    settle(path)
+                    self._made[path] = complete
+            self._stored = sum(made.statistics.n_rows for made in self._made.values())
+            self._stored += sum(writer.n_rows for writer in self._writers.values())
             try:
-                if not all(target.manifest is not None for target in self.targets):
+                if self._writers:
                     self._sorted() if settings.sorting else self._as_they_come()
             except (BadInputError, MemoryBudgetError) as error:
-                for target in self.targets:  # of files that changed, stores are a mixture of old and new rows
-                    target.abandon(rows_too=isinstance(error, ChangedInputError))
+                mixed = isinstance(error, ChangedInputError)  # stores are a mixture of old and new rows
+                for path, writer in self._writers.items():
+                    if path not in self._made and (mixed or not has_rows(path)):
+                        writer.__exit__()
+                        discard(path)
                 raise
         return self._report()
 
     def _report(self) -> ConvertReport:
-        made = {target.path: target.manifest for target in self.targets if target.manifest is not None}
+        made = {path: self._made[path] for path in self._outputs}
         first, recipe = made[self._outputs[0]].source, self.source.recipe()
         sizes = [size for _, size, _ in self.source.identity["inputs"]]
         return ConvertReport(
             outputs={path: manifest.statistics for path, manifest in made.items()},
             counters={name: count for name, count in first.get("counters", {}).items() if count and name not in _USUAL},
             rows=self.read,
-            resumed_rows=sum(target.stored for target in self.targets),
+            resumed_rows=self._stored,
             bytes_in=None if None in sizes else sum(sizes),
             bytes_out=sum(sum(files_of(path).names().values()) for path in made),
             seconds=time.monotonic() - self._began,
             plan=self.plan,
             rejects=self._refused() or first.get("refused", []),
-            complete_before=[target.path for target in self.targets if target.complete_before],
+            complete_before=[path for path in made if path not in self._writers],
             label_words=() if recipe is None else tuple(sorted(recipe.labels.names.items())),
         )
 
@@ -234,27 +191,27 @@ class Work:
 
     def _as_they_come(self) -> None:
         start = self._start()
-        if start is not None:
-            for target, seen in zip(self.targets, start["seen"], strict=True):
-                target.seen = seen
+        for path, seen in zip(self._outputs, start["seen"] if start is not None else (), strict=False):
+            if path in self._writers:
+                self._writers[path].seen = seen
         for chunk, place in self._blocks(start):
             position = {
                 "source": place,
                 "read": chunk.first_row,
-                "seen": [target.seen for target in self.targets],
+                "seen": [self._writers[path].seen if path in self._writers else 0 for path in self._outputs],
                 "has_qid": chunk.qid is not None,
             }
-            for target, which in zip(self.targets, self._split(chunk), strict=True):
-                target.give(chunk if which is None else take_rows(chunk, which), position)
-        for target in self.targets:
-            self._finish(target)
+            for path, which in zip(self._outputs, self._split(chunk), strict=True):
+                if path in self._writers:
+                    self._writers[path].append(chunk if which is None else take_rows(chunk, which), position)
+        for path in self._writers:
+            self._finish(path)
 
     def _start(self) -> dict | None:
         """The earliest position from which an output lacks rows; None: the beginning."""
-        unfinished = [target for target in self.targets if target.manifest is None]
-        positions = [target.resumed_at for target in unfinished if target.resumed_at is not None]
+        positions = [writer.position for writer in self._writers.values() if writer.position is not None]
         again = getattr(self.source, "rereads", False)  # it numbers keys in order of appearance
-        if again or len(positions) < len(unfinished) or any(position["has_qid"] for position in positions):
+        if again or len(positions) < len(self._writers) or any(position["has_qid"] for position in positions):
             return None
         return min(positions, key=lambda position: position["read"])
 
@@ -262,30 +219,32 @@ class Work:
         first = 1.0 if self.settings.split is None else min(max(self.settings.split, 0.25), 0.75)
         with ExitStack() as stack:
             sorts = {}
-            for target, share in zip(self.targets, (first, 1 - first), strict=False):
-                if target.manifest is None:
-                    place = _scratch(target.path, self.settings)
-                    sorts[target.path] = stack.enter_context(ExternalSort(place, int(share * self.plan.sort_bytes)))
+            for path, share in zip(self._outputs, (first, 1 - first), strict=False):
+                if path in self._writers:
+                    sorts[path] = ExternalSort(_scratch(path, self.settings), int(share * self.plan.sort_bytes))
+                    stack.callback(sorts[path].close)
             for chunk, _ in self._blocks(None):
                 keys = self._keys(chunk)
-                for target, which in zip(self.targets, self._split(chunk), strict=True):
-                    if target.path in sorts:
-                        rows = (chunk, keys) if which is None else (take_rows(chunk, which), keys[which])
-                        sorts[target.path].add(*rows)
-            for target in self.targets:
-                if (sort := sorts.get(target.path)) is None:
-                    continue
+                for path, which in zip(self._outputs, self._split(chunk), strict=True):
+                    if path in sorts:
+                        sorts[path].add(*((chunk, keys) if which is None else (take_rows(chunk, which), keys[which])))
+            for path, sort in sorts.items():
+                writer = self._writers[path]
                 for chunk in sort.sorted():
-                    target.give(chunk, {})
-                    self._tell("writing", target.seen, lambda: (target.seen / max(1, sort.rows), None))  # noqa: B023
+                    writer.append(chunk, {})
+                    self._tell("writing", writer.seen, lambda: (writer.seen / max(1, sort.rows), None))  # noqa: B023
                 sort.close()
-                self._finish(target)
+                self._finish(path)
 
-    def _finish(self, target: Target) -> None:
-        """Give a store its name, with the source's recipe, and the feature names given by the options."""
-        recipe, names = self.source.recipe(), self.settings.feature_names
+    def _finish(self, path: str) -> None:
+        """Finish a store, with the source's recipe, and the feature names given by the options."""
+        if self._writers[path].seen == 0:
+            raise BadInputError(f"{path}: this output gets no rows; change --split or --seed")
+        recipe, names, refused = self.source.recipe(), self.settings.feature_names, self._refused()
         recipe = recipe if names is None else replace(recipe or Recipe(), names=names)
-        target.finish(dict(self.source.counters), recipe, self._refused())
+        source = {"made_from": _lasting(self._record), "counters": dict(self.source.counters)}
+        self._made[path] = self._writers[path].finish(source | ({"refused": refused} if refused else {}), recipe)
+        self._writers[path].__exit__()
 
     def _split(self, chunk: Chunk) -> list[np.ndarray | None]:
         """Which rows of `chunk` go to each output, None: all. The first gets a row with probability `split`, by seed and row

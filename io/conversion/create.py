@@ -217,7 +217,7 @@ class NewStore:
     def _go_on(self, writer: StoreWriter) -> None:
         """Restore what the blocks before the crash determined."""
         state = writer.position or {}
-        self.n_rows = writer.n_rows
+        self.n_rows = writer.seen = writer.n_rows
         self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
         if not self._rule.words:
             self._labels = Labels(dict(state["words"]), learn=True)

@@ -141,7 +141,7 @@ class ConvertOptions:
         object.__setattr__(self, "label_map", _label_map(self.label_map))
         missing_in(self.missing)
         if self.recipe is not None:
-            from streamcut.io.recipe.files import recipe_from  # NumPy, not needed for help and usage errors
+            from streamcut.io.opening import recipe_from  # NumPy, not needed for help and usage errors
 
             object.__setattr__(self, "recipe", recipe_from(self.recipe))
         for name in BY_RECIPE:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -136,7 +136,6 @@ class Prepared:
     settings: ConvertOptions
     outputs: list[str]
     kind: str
-    paths: list[str]
     side_files: list[str]
     states: FileStates
     plan: ConvertPlan
@@ -182,7 +181,7 @@ def prepared(inputs: Any, output: str | os.PathLike, options: dict[str, Any]) ->
         features=earlier.get("features"),
     )
     source.begin(Sizes(plan.block_bytes, plan.row_bytes, plan.key_bytes, plan.threads))
-    return Prepared(settings, outputs, kind, paths, side_files, states, plan, source)
+    return Prepared(settings, outputs, kind, side_files, states, plan, source)
 
 
 def _scratch_folder(settings: ConvertOptions, output: str) -> str:
@@ -263,27 +262,13 @@ def _refuse_overlap(outputs: list[str], paths: list[str]) -> None:
             raise UsageError(f"{output}: lies inside the input {path}, or holds it; choose another place")
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewRow:
-    """One row: its label (a word if labels are words; None: unlabelled), and {name or number of a feature: value}."""
-
-    label: str | float | None
-    features: dict[str | int, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Preview:
-    """The recipe as far as the rows read determine it, those rows, and a sentence for each guess worth knowing."""
-
-    recipe: Recipe
-    rows: tuple[PreviewRow, ...]
-    told: tuple[str, ...] = ()
-
-
-def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any) -> Preview:
+def preview(
+    inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any
+) -> tuple[Recipe, list[dict[str, Any]], Sequence[str]]:
     """What `convert` with the same arguments would make of the first rows; nothing is written.
 
-    Features are numbered from 0 if they have no names. Raises what `convert` raises.
+    Returns (the recipe as far as these rows determine it, their `label` (a word if labels are words; None: unlabelled) and
+    `features` {name, or number from 0: value}, a sentence for each guess worth knowing). Raises what `convert` raises.
     """
     given = prepared(inputs, output, {**options, "on_error": "raise", "max_errors": None})
     chunks: list[Chunk] = []
@@ -294,18 +279,13 @@ def preview(inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options:
                 break
     if not chunks:
         raise BadInputError("no rows in the input")
-    whole = concatenate(chunks)
-    recipe = given.source.recipe() or Recipe()
+    whole, recipe = concatenate(chunks), given.source.recipe() or Recipe()
     if given.settings.feature_names is not None:
         recipe = replace(recipe, names=given.settings.feature_names)
-    return Preview(recipe, tuple(_row(whole, row, recipe) for row in range(min(rows, whole.n_rows))), tuple(given.source.told))
-
-
-def _row(chunk: Chunk, row: int, recipe: Recipe) -> PreviewRow:
-    cut = slice(int(chunk.indptr[row]), int(chunk.indptr[row + 1]))
-    values = np.ones(cut.stop - cut.start) if chunk.data is None else chunk.data[cut]
-    names = recipe.names or ()
-    found = zip(chunk.indices[cut].tolist(), values.tolist(), strict=True)
-    features: dict[str | int, float] = {names[j] if j < len(names) else j: value for j, value in found}
-    label = float(chunk.y[row])
-    return PreviewRow(None if recipe.labels.none else recipe.labels.names.get(label, label), features)
+    values, names = np.ones(whole.nnz) if whole.data is None else whole.data, recipe.names or ()
+    found = []
+    for label, start, stop in zip(whole.y[:rows].tolist(), whole.indptr.tolist(), whole.indptr[1:].tolist(), strict=False):
+        entries = zip(whole.indices[start:stop].tolist(), values[start:stop].tolist(), strict=True)
+        features = {names[j] if j < len(names) else j: value for j, value in entries}
+        found.append({"label": None if recipe.labels.none else recipe.labels.names.get(label, label), "features": features})
+    return recipe, found, given.source.told

@@ -54,12 +54,6 @@ class ExternalSort:
         self._runs: list[_Run] = []
         self._pending: dict[str, list[np.ndarray]] = {}
 
-    def __enter__(self) -> ExternalSort:
-        return self
-
-    def __exit__(self, *_) -> None:
-        self.close()
-
     def close(self) -> None:
         self._pending = {}
         with suppress(OSError):  # report the first error

@@ -16,7 +16,7 @@ from streamcut.foundation.opened import IrregularFileError, opened_file, readabl
 from streamcut.io.formats.registry import ANNDATA, DOCUMENTS, FORMATS, LISTS, MTX, NPZ, PARQUET, STORE, SVMLIGHT, Format
 from streamcut.io.places.remote import is_url, path_in, read_object, size_of
 from streamcut.io.stores.spec import MANIFEST
-from streamcut.io.text.inputs import STDIN, expect_once, find_inputs, inputs_of, matches, remote_files
+from streamcut.io.text.inputs import STDIN, expect_once, inputs_of, matches
 
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _SPREADSHEET = "a spreadsheet; save it as CSV"
@@ -88,7 +88,7 @@ def is_raw(path: str) -> bool:
     if os.path.isdir(path):
         if any(os.path.lexists(os.path.join(path, name)) for name in (MANIFEST, "zarr.json", ".zgroup")):
             return False
-        return _sniff_directory(path) != SVMLIGHT.name or any(_claims_rows(given.name) for given in find_inputs([path]))
+        return _sniff_directory(path) != SVMLIGHT.name or any(map(_claims_rows, inputs_of(path)))
     if not os.path.exists(path):
         return glob.has_magic(path) and any(glob.iglob(path, recursive=True))
     _expect_native(path)
@@ -164,11 +164,11 @@ def _of_files(path: str) -> str:
     from streamcut.io.tables.frames import holds_documents
 
     try:
-        found = find_inputs([path])
+        found = inputs_of(path)
     except NotFoundError:  # the reader will report it
         return SVMLIGHT.name
-    plain = all(claim(given.name) is None and not given.name.endswith(_COMPRESSED) for given in found)
-    return DOCUMENTS.name if plain and holds_documents([given.name for given in found], path) else SVMLIGHT.name
+    plain = all(claim(name) is None and not name.endswith(_COMPRESSED) for name in found)
+    return DOCUMENTS.name if plain and holds_documents(found, path) else SVMLIGHT.name
 
 
 def _of_members(path: str, members: set[str]) -> str:
@@ -199,7 +199,7 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
             paths.append(name)
             known[name] = kind
         else:
-            paths += remote_files(name) if is_url(name) else _files_of(name)
+            paths += _files_of(name)
     expect_once(paths)
     if not paths:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
@@ -230,7 +230,7 @@ def _files_of(name: str) -> list[str]:
 
     Raises UsageError for folders whose names hold a column (`year=2024`), which would be lost.
     """
-    found = [given.name for given in inputs_of(name)]
+    found = inputs_of(name)
     if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in found):
         return found
     for path in found:

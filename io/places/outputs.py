@@ -11,16 +11,17 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from streamcut.errors import NotFoundError, UsageError
-from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing
+from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing, scratch_folder
 from streamcut.foundation.systems import alive
-from streamcut.io.places.remote import is_url, object_written, size_of
+from streamcut.io.places.remote import begun, expect_writable, is_url, put, size_of, written
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/std(out|err)")
 _held: set[Path] = set()  # locks of this process
@@ -160,3 +161,22 @@ def _remove_if_empty(lock: Path) -> None:
     with suppress(OSError):
         if lock.lstat().st_size == 0:
             lock.unlink()
+
+
+def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
+    """Put `parts`, which are generated into a scratch file, there, replacing any object. Raises NotFoundError, DiskFullError."""
+    with object_written(url, size=size) as file:
+        for part in parts:
+            file.write(part)
+
+
+@contextmanager
+def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
+    """A scratch file that is uploaded when the context ends without error."""
+    expect_writable(url)
+    folder = scratch_folder(None)
+    with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
+        yield file
+        file.flush()
+        with open(file.name, "rb") as whole:
+            written(url, begun(put, url, whole))

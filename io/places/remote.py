@@ -8,20 +8,22 @@ the passwords and signatures in them. An object appears with its last byte or no
 
 from __future__ import annotations
 
+import io
 import os
 import re
-import tempfile
+import shutil
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from functools import cache
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from streamcut.errors import DiskFullError, NotFoundError, UsageError
-from streamcut.foundation.files import disk_full, failpoint, scratch_folder
+from streamcut.errors import BadInputError, DiskFullError, NotFoundError, UsageError
+from streamcut.foundation.files import disk_full, failpoint
 from streamcut.foundation.interrupts import TURN, GivenUp, stop_wanted
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
-_PIECE = 8 << 20  # bytes of a large object in one request
+_PIECE = 4 << 20  # bytes of an object in one request
+AHEAD = 7  # pieces in flight, beside the one that is read
+AHEAD_BYTES = (AHEAD + 2) * _PIECE
 
 
 class MissingError(Exception):
@@ -226,14 +230,6 @@ def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | Non
     return None
 
 
-def missing(url: str) -> NotFoundError:
-    """The error for a missing object."""
-    return no_bucket(url) or NotFoundError(f"{url}: no such file")
-
-
-# Reading
-
-
 def about(url: str) -> dict[str, Any]:
     """`size`, `e_tag` and `last_modified` of an object. Raises MissingError, NotFoundError."""
     import obstore
@@ -273,36 +269,16 @@ async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | No
     raise OSError(f"the answer broke off in each of {most} attempts")
 
 
-def read_object(url: str, first: int | None = None) -> bytes:
+def read_object(url: str, first: int = -1) -> bytes:
     """The content, or its `first` bytes. Raises NotFoundError when there is none, or it cannot be read."""
-    try:
-        if first is not None:
-            stop = min(first, about(url)["size"])
-            return answer(url, get, url, 0, stop) if stop else b""
-        return b"".join(_pieces(url))
-    except MissingError:
-        raise missing(url) from None
-
-
-def _pieces(url: str) -> Iterator[bytes]:
-    """The content in pieces of one version of the object. Raises MissingError."""
-    found = about(url)
-    size, e_tag = found["size"], found.get("e_tag")
-    for start in range(0, size, _PIECE):
-        try:
-            yield answer(url, get, url, start, min(start + _PIECE, size), e_tag)
-        except ReplacedError:
-            raise NotFoundError(f"{url}: was replaced while it was read; try again") from None
+    with RemoteFile(url, int(first < 0)) as file:
+        return file.read(first)  # type: ignore[return-value]
 
 
 def fetch_object(url: str, place: str | os.PathLike) -> None:
-    """Copy the object into the local file `place`, in pieces. Raises NotFoundError, DiskFullError."""
-    try:
-        with disk_full(place), open(place, "wb") as file:
-            for piece in _pieces(url):
-                file.write(piece)
-    except MissingError:
-        raise missing(url) from None
+    """Copy the object into the local file `place`. Raises NotFoundError, DiskFullError."""
+    with RemoteFile(url, 1) as source, disk_full(place), open(place, "wb") as file:
+        shutil.copyfileobj(source, file, _PIECE)
 
 
 def objects_below(url: str) -> dict[str, int]:
@@ -321,7 +297,67 @@ def objects_below(url: str) -> dict[str, int]:
         return {}
 
 
-# Writing
+class RemoteFile(io.RawIOBase):
+    """A file of `size` bytes, read at any position: one request per read, or `ahead` pieces on their way while it is read on.
+
+    Raises NotFoundError; BadInputError if it is replaced.
+    """
+
+    def __init__(self, url: str, ahead: int = 0) -> None:
+        self._ahead = ahead
+        try:
+            found = about(url)
+        except MissingError:
+            raise no_bucket(url) or NotFoundError(f"{url}: no such file") from None
+        self._url, self.size, self._tag, self._position = url, found["size"], found.get("e_tag"), 0
+        self._coming: deque[Future[bytes]] = deque()
+        self._asked, self._piece = 0, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
+        self._position = self._asked = min(max(start + offset, 0), self.size)
+        self._forget()
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, target: Any) -> int:
+        if not self._piece:
+            size = _PIECE if self._ahead else len(target)
+            while len(self._coming) <= self._ahead and self._asked < self.size:
+                stop = min(self._asked + size, self.size)
+                self._coming.append(begun(get, self._url, self._asked, stop, self._tag))
+                self._asked = stop
+            if not self._coming:
+                return 0
+            try:
+                self._piece = memoryview(answer(self._url, self._coming.popleft()))
+            except MissingError:
+                raise NotFoundError(f"{self._url}: was removed while it was read") from None
+            except ReplacedError:
+                raise BadInputError(f"{self._url}: was replaced while it was read; read it again when it is complete") from None
+        count = min(len(target), len(self._piece))
+        target[:count] = self._piece[:count]
+        self._piece = self._piece[count:]
+        self._position += count
+        return count
+
+    def close(self) -> None:
+        self._forget()
+        super().close()
+
+    def _forget(self) -> None:
+        for future in self._coming:
+            future.cancel()
+        self._coming.clear()
+        self._piece = memoryview(b"")
 
 
 async def put(url: str, content: Any) -> None:
@@ -346,36 +382,12 @@ async def put(url: str, content: Any) -> None:
     raise OSError(f"less arrived than was sent, in each of {most} attempts")
 
 
-def write_object(url: str, content: Any) -> None:
-    """Put `content` (bytes, or an open file) there, replacing any object; large ones in parts. Raises NotFoundError."""
-    written(url, begun(put, url, content))
-
-
 def written(url: str, request: Future) -> None:
     """Wait for an object to be there. Raises NotFoundError."""
     try:
         answer(url, request, doing="written")
     except MissingError as error:
         raise no_bucket(url, remedy="create it first, or ") or NotFoundError(f"{url}: cannot be written ({error})") from None
-
-
-def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
-    """As write_object, for `parts` that are generated into a scratch file. Raises DiskFullError, too."""
-    with object_written(url, size=size) as file:
-        for part in parts:
-            file.write(part)
-
-
-@contextmanager
-def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
-    """A scratch file that is uploaded when the context ends without error."""
-    expect_writable(url)
-    folder = scratch_folder(None)
-    with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
-        yield file
-        file.flush()
-        with open(file.name, "rb") as whole:
-            write_object(url, whole)
 
 
 def remove_object(url: str) -> None:

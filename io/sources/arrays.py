@@ -12,10 +12,9 @@ import numpy as np
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import check_csr
 from streamcut.foundation.files import disk_full
-from streamcut.io.indices import expect_indices
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.canonical import RawRows
+from streamcut.io.sources.canonical import RawRows, expect_indices
 from streamcut.io.sources.labels import Labels, labels_of
 from streamcut.io.sources.source import AT_ONCE
 from streamcut.io.stores.spec import SHARD_NNZ

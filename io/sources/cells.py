@@ -19,11 +19,10 @@ import numpy as np
 from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.opened import readable, regular
-from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources.arrays import by_rows, entries_of
-from streamcut.io.sources.canonical import RawRows
+from streamcut.io.sources.canonical import RawRows, expect_indices, expect_pointers
 from streamcut.io.sources.source import cuts
 from streamcut.io.stores.store import expect_files_only
 

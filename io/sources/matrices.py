@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -24,24 +24,13 @@ if TYPE_CHECKING:
     from streamcut.io.formats.registry import Format, Raw
 
 
-class MatrixFile(Protocol):
-    """One file of `n_rows` rows that can be read from any row, made of its path, the options and a folder for scratch files.
-
-    n_features   None: only reading would tell
-    held_bytes   memory in addition to the rows that it yields
-    """
-
-    n_rows: int
-    n_features: int | None
-    held_bytes: int
-    recipe: Recipe
-
-    def rows(self, start: int) -> Iterator[RawRows]:
-        """Rows from number `start` on; without labels where these are in another file."""
-
-
 class MatrixSource:
-    """Source over MatrixFiles, one after another. `grouped`: a qid may not recur; `side`: values of rows in other files.
+    """Source over matrices, one after another, each read from any row on. `grouped`: a qid may not recur; `side`: values of rows
+    in other files.
+
+    A file is made of its path, the options and a folder for scratch files; it has `n_rows`, `n_features` (None: only reading
+    tells), `held_bytes` (memory in addition to its rows), `recipe`, and rows(start), which yields RawRows, without labels where
+    these are in another file.
 
     kept   receives what the files keep of the rows, as batches of Arrow
     """

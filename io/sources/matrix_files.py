@@ -13,11 +13,10 @@ from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
 from streamcut.io.dataset import first_rows
-from streamcut.io.indices import expect_indices, expect_pointers
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.arrays import entries_of
-from streamcut.io.sources.canonical import RawRows
+from streamcut.io.sources.canonical import RawRows, expect_indices, expect_pointers
 from streamcut.io.sources.source import expect_room
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.text.inputs import NOT_UTF8, Joined, not_text, open_bytes

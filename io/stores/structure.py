@@ -57,20 +57,11 @@ def _all_within(values, largest):
     return good == len(values)
 
 
-def all_finite(values: np.ndarray) -> bool:
-    """Whether an int8, float32 or float64 array holds neither nan nor infinity."""
-    return values.dtype == np.int8 or bool(_all_within(values, _LARGEST[values.dtype]))
-
-
-def _is_within(data: np.ndarray | None, nnz: int, largest: float) -> bool:
-    """Whether no value is greater than `largest`, in finite `data` (None: all 1)."""
-    if nnz == 0:
-        return True
-    if data is None:
-        return largest >= 1.0
-    if data.dtype == np.int8:
-        return max(int(data.max()), -int(data.min())) <= largest
-    return largest >= _LARGEST[data.dtype] or bool(_all_within(data, float(data.dtype.type(largest))))
+def _within(values: np.ndarray, largest: float = np.inf) -> bool:
+    """Whether an int8, float32 or float64 array holds no nan, no infinity and no value greater than `largest`."""
+    if values.dtype == np.int8:
+        return not len(values) or max(int(values.max()), -int(values.min())) <= largest
+    return bool(_all_within(values, float(values.dtype.type(min(largest, _LARGEST[values.dtype])))))
 
 
 def first_problem(
@@ -99,11 +90,12 @@ def first_problem(
         return "indices", "does not increase strictly within every row"
     if not inside:
         return "indices", f"holds a feature outside 0…{n_features - 1}"
+    above = f"holds a value greater than the {largest:g} of the manifest"
     for name, array in (("data", data), ("y", rows["y"]), ("weight", rows.get("weight"))):
-        if array is not None and not all_finite(array):
-            return name, "holds nan or infinity"
-    if not _is_within(data, len(indices), largest):
-        return "data", f"holds a value greater than the {largest:g} of the manifest"
+        if array is not None and not _within(array, largest if name == "data" else np.inf):
+            return name, above if _within(array) else "holds nan or infinity"
+    if data is None and len(indices) and largest < 1.0:
+        return "data", above
     if "weight" in rows and len(rows["weight"]) and rows["weight"].min() < 0:
         return "weight", "holds a negative number"
     return None

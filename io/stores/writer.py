@@ -21,7 +21,6 @@ import streamcut
 from streamcut.errors import BadInputError, CorruptError, LockedError, UsageError
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import disk_full, failpoint
-from streamcut.foundation.shown import unknown
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureTally
 from streamcut.io.manifest import (
@@ -43,7 +42,6 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
 from streamcut.io.stores.files import check_options, entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (
-    BACKENDS,
     FEATURES,
     FORMAT_VERSION,
     JOURNAL,
@@ -89,7 +87,8 @@ class StoreWriter:
 
     Entering raises UsageError (the store exists, or options differ), LockedError, NotFoundError (the directory is not writable),
     DiskFullError. Afterwards `n_rows` counts the rows that an earlier run has stored, and `position` is that of the block which
-    holds the first row after them (None: nothing is stored): append the rows from there on.
+    holds the first row after them (None: nothing is stored): append the rows from there on, with `seen` set to the number of
+    rows before them. Of rows that are appended, those that are stored already are left out.
     """
 
     def __init__(
@@ -105,14 +104,10 @@ class StoreWriter:
         features: int = MOST_FEATURES,
         threads: int = 2,
     ) -> None:
-        if backend not in BACKENDS:
-            raise UsageError(f"backend: {unknown(backend, BACKENDS)}")
         if backend == "hdf5" and is_url(path):
             raise UsageError(f"backend: HDF5 files are written to disks only, not to {path}; take zarr")
-        if shard_nnz < 1 or threads < 1:
-            raise UsageError("shard_nnz and threads must be at least 1")
         self.path = os.fspath(path)
-        self.n_rows = 0  # stored or appended
+        self.n_rows = self.seen = self._stored = 0
         self.position: dict | None = None
         self._files, self._layout = files_of(path), _layout(backend)
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
@@ -152,7 +147,7 @@ class StoreWriter:
         self._stack.close()
 
     def append(self, chunk: Chunk, position: dict) -> None:
-        """Add the rows of `chunk`, which are copied; `position` (JSON types) says where the block that they are of begins.
+        """Add the rows of `chunk`, copied, unless they are stored; `position` (JSON types) says where their block begins.
 
         Raises BadInputError for rows of this or an earlier block that break the format (order of indices, nan, a feature ≥
         n_features), DiskFullError.
@@ -161,6 +156,11 @@ class StoreWriter:
         if self._columns not in (None, columns):
             raise BadInputError("some blocks of rows have qid or weight and others do not")
         self._columns = columns
+        stored = min(max(0, self._stored - self.seen), chunk.n_rows)
+        self.seen += chunk.n_rows
+        if stored == chunk.n_rows:
+            return
+        chunk = chunk.rows(stored, chunk.n_rows)
         self._blocks.append((self.n_rows, position))
         self.n_rows += chunk.n_rows
         self._pending.append(_copied(chunk))
@@ -228,7 +228,7 @@ class StoreWriter:
             self._shards.append(shard)
             self._kept |= {*shard_files(self._backend, number, shard), entry(number + 1)}
             self.position = records[number + 1]["next"]
-        self.n_rows = self._cut = self._statistics.n_rows
+        self.n_rows = self._cut = self._stored = self._statistics.n_rows
 
     def _begin(self) -> None:
         """Before anything is written: remove what is not of the shards to go on from, and record the options.

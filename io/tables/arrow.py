@@ -154,9 +154,5 @@ def numbers_of(column: pa.Array) -> np.ndarray:
     values = floats_of(column)
     if np.isinf(values).any():
         row = int(np.argmax(np.isinf(values)))
-        raise ValueOfRowError(row, not_finite(values[row]))
+        raise ValueOfRowError(row, f"{values[row]} is not finite")
     return values
-
-
-def not_finite(value: float) -> str:
-    return f"{value} is not finite"

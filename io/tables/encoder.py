@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Colum
 from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
 from streamcut.io.tables import text_words
-from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_of, floats_together, not_finite
+from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.kernels import words_from
 from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
 from streamcut.io.tables.times import part_of_time, times_of
@@ -55,15 +55,6 @@ class Encoded:
     unfit: Counter[str] = field(default_factory=Counter)
 
 
-class _Slot(NamedTuple):
-    """Words that give a row at most one feature each, or (`ends`) those of its text; `absent`: the key of a missing one."""
-
-    name: str
-    keys: KeyColumn
-    absent: str = ""
-    ends: np.ndarray = _NO_ENDS
-
-
 class Encoder:
     """Encodes batches as rows. `learn`: unknown categories get new features, at most `most`; batches must come in order.
 
@@ -85,7 +76,7 @@ class Encoder:
         self._centres = np.array([[column.centre] for column in self._numeric])
         self._spreads = np.array([[column.spread] for column in self._numeric])
         self._texts = [column for column in self.table.columns if column.role == TEXT]
-        self._idf = {column.name: _idf(recipe, column) for column in self._texts if column.documents}
+        self._idf = [_idf(recipe, column) for column in self._texts if column.documents]
 
     @property
     def columns(self) -> list[str]:
@@ -119,69 +110,64 @@ class _Batch:
     def encoded(self) -> Encoded:
         encoder = self.encoder
         values = np.empty((len(encoder._numeric), self.n))
-        slots = self._slots(values)
+        columns = self._categories(values)
         hashes = encoder.keys.bits is not None  # which takes less time than finding the distinct words
         texts = [] if hashes else [self._text(column) for column in encoder._texts]
-        tables = self._tables([*slots, *texts])
-        features = np.empty((len(slots), self.n), np.int32)
-        for out, slot, table in zip(features, slots, tables, strict=False):
-            out[:] = table[slot.keys.words.codes]
+        keys = [*columns, *(text for text, _ in texts)]
+        if encoder.learns:
+            tables = encoder.keys.learn(keys, self.place.file)
+        else:
+            tables = [encoder.keys.find(each.words.words, each.prefix) for each in keys]
+        tables = [np.concatenate((table, _NOTHING)) for table in tables]  # the feature of each word, and of a missing one
+        features = np.empty((len(columns), self.n), np.int32)
+        for out, column, table in zip(features, columns, tables, strict=False):
+            out[:] = table[column.words.codes]
             if (table == UNSEEN).any() and (unseen := int((out == UNSEEN).sum())):
-                self.unseen[slot.name] += unseen
-        rows = self._assembled(values, features)
-        words = zip(texts, tables[len(slots) :], strict=True)
-        for column in encoder._texts:
-            more = self._hashed(column) if hashes else self._counted(column, *next(words))
-            rows = more if rows[0][-1] == 0 else _merged(rows, more)
-        indptr, indices, data, ones = rows
-        nnz = int(indptr[-1])
+                self.unseen[column.name] += unseen
+        if hashes:
+            lists = [self._hashed(column) for column in encoder._texts]
+        else:
+            lists = list(map(self._by_dictionary, encoder._texts, texts, tables[len(columns) :]))
+        ends, words = _by_rows(lists, self.n)
+        room = features.size + values.size + len(words)
+        indptr, indices, data = np.empty(self.n + 1, np.int64), np.empty(room, np.int32), np.empty(room)
+        line = np.empty(len(features) + int(np.diff(ends).max(initial=0)), np.int32)
+        ones = k.assemble(encoder._fixed, values, features, ends, words, line, indptr, indices, data)
+        for idf in encoder._idf:
+            k.tfidf(indptr, indices, idf, data)
+        nnz, ones = int(indptr[-1]), ones and not encoder._idf
         return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
 
-    def _slots(self, values: np.ndarray) -> list[_Slot]:
+    def _categories(self, values: np.ndarray) -> list[KeyColumn]:
         """What can give a row a feature of value 1, in the order of keys within a row; `values` receives those of numbers."""
-        table, slots = self.encoder.table, []
+        table, columns = self.encoder.table, list[KeyColumn]()
         missing = self._take_numbers(values)
+
+        def add(name: str, prefix: str, words: Words, absent: str = "") -> None:
+            columns.append(KeyColumn(prefix, words, name))
+            if absent and (lacking := words.codes < 0).any():
+                columns.append(_absent(name, absent, lacking))
+
         for column in table.columns:
             key, name = table.key(column.name), column.name
             absent = f"{key}{ABSENT}" if self.own else ""
             if column.role == NUMERIC:
                 if self.own and name in missing:
-                    slots.append(_Slot(name, _absent(absent, missing[name])))
+                    columns.append(_absent(name, absent, missing[name]))
             elif column.role == TIME:
                 times = self._times(column)
                 for part in column.parts:
                     words = self._given(name, said(self.place, name, partial(part_of_time, times, part)))
-                    slots.append(_Slot(name, KeyColumn(f"{key}.{part}=", words), absent))
+                    add(name, f"{key}.{part}=", words, absent)
             elif column.role != TEXT:
-                slots.append(_Slot(name, KeyColumn(f"{key}=", self._category(column)), absent))
+                add(name, f"{key}=", self._category(column), absent)
         roles = {column.name: column for column in table.columns}
         for cross in table.crosses:
             words = escaped(self._category(roles[cross[0]]))
             for name in cross[1:]:
                 words = _crossed(words, escaped(self._category(roles[name])))
-            slots.append(_Slot(cross[0], KeyColumn("*".join(map(table.key, cross)) + "=", words)))
-        return slots
-
-    def _tables(self, slots: list[_Slot]) -> list[np.ndarray]:
-        """int32 for each slot: the feature of each of its words, and last that of a missing one."""
-        columns, names, lacking = [], [], []
-        for slot in slots:
-            missing = slot.keys.words.codes < 0
-            lacking.append(bool(slot.absent) and bool(missing.any()))
-            columns += [slot.keys, _absent(slot.absent, missing)] if lacking[-1] else [slot.keys]
-            names += [slot.name] * (1 + lacking[-1])
-        keys = self.encoder.keys
-        if self.encoder.learns:
-            features = keys.learn(columns, self.place.file, names)
-        else:
-            features = [keys.find(column.words.words, column.prefix) for column in columns]
-        rest = iter(features)
-        return [np.concatenate((next(rest), next(rest) if absent else _NOTHING)) for absent in lacking]
-
-    def _assembled(self, values: np.ndarray, features: np.ndarray) -> text_words.Rows:
-        out = _room(self.n, features.size + values.size)
-        line = np.empty(len(features), np.int32)
-        return *out, k.assemble(self.encoder._fixed, values, features, line, *out)
+            add(cross[0], "*".join(map(table.key, cross)) + "=", words)
+        return columns
 
     def _column(self, name: str) -> pa.Array:
         column = self.batch.column(name)
@@ -191,12 +177,9 @@ class _Batch:
 
     def _numbers(self, column: Column) -> np.ndarray:
         """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
-        values = said(self.place, column.name, partial(floats_of, self._column(column.name)))
-        wrong = ~np.isfinite(values) if self.strict else np.isinf(values)
-        if wrong.any():
-            row = int(np.argmax(np.isinf(values) if np.isinf(values).any() else wrong))
-            what = "the value is nan" if np.isnan(values[row]) else not_finite(values[row])
-            raise BadInputError(f"{self.place(row)}, column {column.name!r}: {what}")
+        values = said(self.place, column.name, partial(numbers_of, self._column(column.name)))
+        if self.strict and np.isnan(values).any():
+            raise BadInputError(f"{self.place(int(np.argmax(np.isnan(values))))}, column {column.name!r}: the value is nan")
         return values
 
     def _take_numbers(self, out: np.ndarray) -> dict[str, np.ndarray]:
@@ -247,39 +230,35 @@ class _Batch:
     def _prefix(self, column: Column) -> str:
         return "" if column.bare else f"{self.encoder.table.key(column.name)}="
 
-    def _text(self, column: Column) -> _Slot:
-        """The words of a column of texts."""
+    def _text(self, column: Column) -> tuple[KeyColumn, np.ndarray]:
+        """(the words of a column of texts, ends: row i has those from ends[i] to ends[i + 1] − 1)."""
         runs = self._runs(column)
-        words = Words(*coded(words_from(*runs[1:])))
-        rows = np.repeat(np.arange(self.n), np.diff(runs.ends))
-        return _Slot(column.name, KeyColumn(self._prefix(column), words, rows), "", runs.ends)
+        words, rows = Words(*coded(words_from(*runs[1:]))), np.repeat(np.arange(self.n), np.diff(runs.ends))
+        return KeyColumn(self._prefix(column), words, column.name, rows), runs.ends
 
     def _runs(self, column: Column) -> text_words.Runs:
-        texts = said(self.place, column.name, partial(text_words.texts_of, self._column(column.name)))
-        return text_words.words_of_texts(texts, column)
+        return said(self.place, column.name, partial(text_words.words_of_texts, self._column(column.name), column))
 
-    def _counted(self, column: Column, slot: _Slot, table: np.ndarray) -> text_words.Rows:
-        features = table[slot.keys.words.codes]
+    def _by_dictionary(
+        self, column: Column, text: tuple[KeyColumn, np.ndarray], table: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(ends, features of the words) of a column of texts by the dictionary."""
+        keys, ends = text
+        features = table[keys.words.codes]
         if not self.encoder.learns:  # texts that have words, all of them unknown
-            known = np.concatenate(([0], np.cumsum(features >= 0)))[slot.ends]
-            if unknown := int(np.count_nonzero((np.diff(slot.ends) > 0) & (np.diff(known) == 0))):
+            known = np.concatenate(([0], np.cumsum(features >= 0)))[ends]
+            if unknown := int(np.count_nonzero((np.diff(ends) > 0) & (np.diff(known) == 0))):
                 self.unseen[column.name] = unknown
-        out = _room(self.n, len(features))
-        ones = k.count_words(slot.ends, features, *out)
-        if column.documents:
-            k.tfidf(out[0], out[1], self.encoder._idf[column.name], out[2])
-        return *out, ones and not column.documents
+        return ends, features
 
-    def _hashed(self, column: Column) -> text_words.Rows:
+    def _hashed(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         runs = self._runs(column)
-        features = self.encoder.keys.hashed(*runs[1:], self._prefix(column))
-        out = _room(self.n, len(features))
-        return *out, k.count_words(runs.ends, features, *out)
+        return runs.ends, self.encoder.keys.hashed(*runs[1:], self._prefix(column))
 
 
-def _absent(key: str, missing: np.ndarray) -> KeyColumn:
-    """The key of a missing value, in the rows where it is."""
-    return KeyColumn("", Words(np.where(missing, np.int32(0), np.int32(-1)), pa.array([key], pa.large_string())))
+def _absent(name: str, key: str, missing: np.ndarray) -> KeyColumn:
+    """The key of a missing value of a column, in the rows where it is."""
+    return KeyColumn("", Words(np.where(missing, np.int32(0), np.int32(-1)), pa.array([key], pa.large_string())), name)
 
 
 def _crossed(first: Words, second: Words) -> Words:
@@ -293,9 +272,15 @@ def _crossed(first: Words, second: Words) -> Words:
     return Words(codes, pc.binary_join_element_wise(first.words.take(pa.array(left)), second.words.take(pa.array(right)), star))
 
 
-def _merged(first: text_words.Rows, second: text_words.Rows) -> text_words.Rows:
-    out = _room(len(first[0]) - 1, int(first[0][-1] + second[0][-1]))
-    return *out, k.merge_rows(first[:2], first[2], second[:2], second[2], *out)
+def _by_rows(texts: list[tuple[np.ndarray, np.ndarray]], rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ends, features of the words) of all columns of texts together."""
+    if len(texts) == 1:
+        return texts[0]
+    lengths = [np.diff(ends) for ends, _ in texts]
+    row_of = np.concatenate([_NO_ENDS, *(np.repeat(np.arange(rows), length) for length in lengths)])
+    words = np.concatenate([_NOTHING[:0], *(features for _, features in texts)])
+    ends = np.concatenate(([0], np.cumsum(sum(lengths, np.zeros(rows, np.int64)))))
+    return ends, words[np.argsort(row_of, kind="stable")]
 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:
@@ -304,10 +289,6 @@ def _idf(recipe: Recipe, column: Column) -> np.ndarray:
     frequencies = np.array(column.frequencies, dtype=np.float64)
     found[recipe.words_of(column)] = 1.0 + np.log((1.0 + column.documents) / (1.0 + frequencies))
     return found
-
-
-def _room(rows: int, entries: int) -> tuple[Any, ...]:
-    return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries)
 
 
 def interval_names(edges: tuple[float, ...]) -> list[str]:

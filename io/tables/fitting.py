@@ -8,10 +8,10 @@ the blocks that rows came in; they are rounded so that those bits do not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -158,13 +158,25 @@ def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], w
     rows   batches of these columns, each with its place. Raises BadInputError.
     """
     assert recipe.table is not None
-    edges, moments = found(wanted, _numbers(rows, [column.name for column in wanted]))
-    columns = [replace(column, edges=edges.get(column.name, column.edges)) for column in recipe.table.columns]
-    for number, column in enumerate(columns):
-        if column.name in moments:
-            centre, spread = moments[column.name]
-            columns[number] = replace(column, centre=centre, spread=spread)
-    return replace(recipe, table=replace(recipe.table, columns=tuple(columns)))
+    names = [column.name for column in wanted]
+    samples = {number: QuantileSample() for number, column in enumerate(wanted) if column.bins}
+    others = [number for number, column in enumerate(wanted) if not column.bins]
+    moments = Moments(len(others))
+    for place, batch in rows:
+        values = floats_together(batch, names)
+        if values is None or np.isinf(values).any():
+            values = np.empty((len(names), batch.num_rows))
+            for number, name in enumerate(names):
+                values[number] = said(place, name, partial(numbers_of, batch.column(name)))
+        for number, sample in samples.items():
+            sample.add(place.first_row, values[number])
+        if others:
+            moments.add(values[others] if samples else values)
+    changes: dict[str, Any] = {names[number]: {"edges": sample.edges(wanted[number])} for number, sample in samples.items()}
+    for number, (centre, spread) in zip(others, moments.standardised(), strict=True):
+        changes[names[number]] = {"centre": centre, "spread": spread}
+    columns = tuple(replace(column, **changes.get(column.name, {})) for column in recipe.table.columns)
+    return replace(recipe, table=replace(recipe.table, columns=columns))
 
 
 def with_words(rows: Source, *, weighed: bool, least: int = 1, stopped: Iterable[str] = ()) -> Recipe:
@@ -202,31 +214,3 @@ def with_words(rows: Source, *, weighed: bool, least: int = 1, stopped: Iterable
         columns.append(column)
     names = tuple(name for name, keep in zip(recipe.names, kept.tolist(), strict=True) if keep)
     return replace(recipe, names=names, table=replace(recipe.table, columns=tuple(columns)))
-
-
-def found(
-    columns: Sequence[Column], blocks: Iterable[tuple[int, np.ndarray]]
-) -> tuple[dict[str, tuple[float, ...]], dict[str, tuple[float, float]]]:
-    """({name: edges} of binned columns, {name: (centre, spread)} of the others) from blocks of (first row, values), float64
-    (columns, n)."""
-    samples = {number: QuantileSample() for number, column in enumerate(columns) if column.bins}
-    others = [number for number, column in enumerate(columns) if not column.bins]
-    moments = Moments(len(others))
-    for first_row, values in blocks:
-        for number, sample in samples.items():
-            sample.add(first_row, values[number])
-        if others:
-            moments.add(values[others] if samples else values)
-    edges = {columns[number].name: sample.edges(columns[number]) for number, sample in samples.items()}
-    return edges, dict(zip([columns[number].name for number in others], moments.standardised(), strict=True))
-
-
-def _numbers(rows: Iterable[tuple[Place, pa.RecordBatch]], names: Sequence[str]) -> Iterator[tuple[int, np.ndarray]]:
-    """(rows before, values of the columns, float64 (columns, n)) of each batch."""
-    for place, batch in rows:
-        values = floats_together(batch, names)
-        if values is None or np.isinf(values).any():
-            values = np.empty((len(names), batch.num_rows))
-            for at, name in enumerate(names):
-                values[at] = said(place, name, partial(numbers_of, batch.column(name)))
-        yield place.first_row, values

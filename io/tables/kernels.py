@@ -158,15 +158,20 @@ def texts_of(words: pa.Array) -> list[str]:
 
 @kernel
 def tfidf(indptr, indices, idf, data):
-    """Weight CSR rows of counts by (1 + ln count) · idf, `idf` float64 (features), with rows of length 1; `data` in place."""
+    """Weight the words of a text in CSR rows of counts by (1 + ln count) · idf, with those of a row of length 1; `data` in place.
+
+    idf   float64 (features), 0: not a word of this text
+    """
     for row in range(len(indptr) - 1):
         square = 0.0
         for at in range(indptr[row], indptr[row + 1]):
-            data[at] = (1.0 + math.log(data[at])) * idf[indices[at]]
-            square += data[at] * data[at]
+            if idf[indices[at]] > 0.0:
+                data[at] = (1.0 + math.log(data[at])) * idf[indices[at]]
+                square += data[at] * data[at]
         length = math.sqrt(square)
         for at in range(indptr[row], indptr[row + 1]):
-            data[at] /= length
+            if idf[indices[at]] > 0.0:
+                data[at] /= length
 
 
 @helper
@@ -184,14 +189,16 @@ def _sort(numbers):
 
 
 @kernel
-def assemble(fixed, values, features, line, indptr, indices, data):
-    """CSR rows of numeric columns and at most one feature of value 1 from each other column.
+def assemble(fixed, values, features, ends, words, line, indptr, indices, data):
+    """CSR rows of numeric columns, at most one feature of value 1 from each other column, and counted words.
 
     Equal features of a row are summed, values of 0 left out.
 
     fixed     int32 (p), increasing: the feature of each numeric column; values float64 (p, n)
-    features  int32 (q, n): features of other columns, negative: none; line int32 (q): working memory
-    indptr int64 (n + 1), indices int32 and data float64 ((p + q) · n) are filled
+    features  int32 (q, n): features of other columns, negative: none
+    words     int32: row i has the features words[ends[i]:ends[i + 1]], negative: none
+    line      int32 (q + most words of a row): working memory
+    indptr int64 (n + 1), indices int32 and data float64 ((p + q) · n + words) are filled
 
     Returns whether every value is 1.
     """
@@ -203,6 +210,10 @@ def assemble(fixed, values, features, line, indptr, indices, data):
             feature = features[slot, row]
             if feature >= 0:
                 line[count] = feature
+                count += 1
+        for word in words[ends[row] : ends[row + 1]]:
+            if word >= 0:
+                line[count] = word
                 count += 1
         _sort(line[:count])
         start, number, slot = at, 0, 0
@@ -222,58 +233,5 @@ def assemble(fixed, values, features, line, indptr, indices, data):
                 indices[at], data[at] = feature, value
                 ones &= value == 1.0
                 at += 1
-        indptr[row + 1] = at
-    return ones
-
-
-@kernel
-def count_words(ends, features, indptr, indices, data):
-    """CSR rows of lists of features: row i has features[ends[i]:ends[i + 1]] (int32, sorted in place; negative: none), counted.
-
-    indptr int64 (n + 1), indices int32 and data float64 (as long as features) are filled. Returns whether every value is 1.
-    """
-    at, ones = 0, True
-    indptr[0] = 0
-    for row in range(len(ends) - 1):
-        found = features[ends[row] : ends[row + 1]]
-        _sort(found)
-        last = np.int32(-1)
-        for feature in found:
-            if feature < 0:
-                continue
-            if feature == last:
-                data[at - 1] += 1.0
-                ones = False
-            else:
-                indices[at], data[at] = feature, 1.0
-                at += 1
-            last = feature
-        indptr[row + 1] = at
-    return ones
-
-
-@kernel
-def merge_rows(a, a_data, b, b_data, indptr, indices, data):
-    """CSR rows with the entries of `a` and `b`, each (indptr, indices); values of equal features are summed.
-
-    Returns whether every value is 1.
-    """
-    at, ones = 0, True
-    indptr[0] = 0
-    for row in range(len(indptr) - 1):
-        i, i_stop = a[0][row], a[0][row + 1]
-        j, j_stop = b[0][row], b[0][row + 1]
-        while i < i_stop or j < j_stop:
-            if j >= j_stop or (i < i_stop and a[1][i] <= b[1][j]):
-                indices[at], data[at] = a[1][i], a_data[i]
-                if j < j_stop and a[1][i] == b[1][j]:
-                    data[at] += b_data[j]
-                    j += 1
-                i += 1
-            else:
-                indices[at], data[at] = b[1][j], b_data[j]
-                j += 1
-            ones &= data[at] == 1.0
-            at += 1
         indptr[row + 1] = at
     return ones

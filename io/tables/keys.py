@@ -47,10 +47,14 @@ class Words(NamedTuple):
 
 
 class KeyColumn(NamedTuple):
-    """Words to look up as keys, prefix + word; `rows` int64: the row of each code, if not its own number (else empty)."""
+    """Words to look up as keys, prefix + word; `rows` int64: the row of each code, if not its own number (else empty).
+
+    name   of the column of a table, for messages
+    """
 
     prefix: str
     words: Words
+    name: str = ""
     rows: np.ndarray = _NO_ROWS
 
 
@@ -109,11 +113,11 @@ class Keys:
         k.hashed(data, starts, stops, np.frombuffer(prefix.encode(), np.uint8), (1 << self.bits) - 1, out)
         return out
 
-    def learn(self, columns: Sequence[KeyColumn], where: str, names: Sequence[str] = ()) -> list[np.ndarray]:
+    def learn(self, columns: Sequence[KeyColumn], where: str) -> list[np.ndarray]:
         """As `find` for each column of a batch, once unknown keys have features, by row, column and position in the row.
 
         So the features do not depend on how rows were cut into batches. Raises BadInputError for too many keys, MemoryBudgetError
-        for keys that take too much memory, on the file `where` and (of too many) on the first column, of `names`, that has them.
+        for keys that take too much memory, on the file `where` and (of too many) on the first column that has them.
         """
         features = [self.find(column.words.words, column.prefix) for column in columns]
         new: list[tuple[Any, ...]] = []
@@ -131,7 +135,8 @@ class Keys:
             feature = self._features.setdefault(key, len(self._features))
             if feature == len(self._features) - 1:
                 if feature >= self._most:
-                    reached = f", reached in column {names[number]!r}" if names else ""
+                    name = columns[number].name
+                    reached = f", reached in column {name!r}" if name else ""
                     raise BadInputError(
                         f"{where}: more than {self._most:,} different categories, words or names of features (--max-categories)"
                         f"{reached}; hash them with --hash-bits=22, or raise --max-categories"

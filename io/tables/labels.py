@@ -15,7 +15,8 @@ from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, INTEGER, NUMBER, TEXT, Comparison
 from streamcut.io.sources.labels import Labels
 from streamcut.io.sources.source import Place
-from streamcut.io.tables.arrow import NULLS, codes_of, decoded, floats_of, kind_of
+from streamcut.io.tables.arrow import NULLS, decoded, floats_of, kind_of
+from streamcut.io.tables.keys import coded
 from streamcut.io.tables.values import spelled, type_of
 
 _COMPARE = {
@@ -114,10 +115,8 @@ class LabelReader(Labels):
 
 def _coded(column: pa.Array) -> tuple[np.ndarray, list[str]]:
     """(codes, the distinct labels as written) of a column without missing labels."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    values = encoded.dictionary
-    texts = [text or "" for text in (decoded(values) if kind_of(values.type) == "text" else values.cast(pa.string())).to_pylist()]
-    return codes_of(encoded, -1), texts
+    codes, values = coded(column)
+    return codes, [text or "" for text in (values if kind_of(values.type) == "text" else values.cast(pa.string())).to_pylist()]
 
 
 def _label(text: str, kind: str | None) -> float | None:

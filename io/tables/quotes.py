@@ -16,21 +16,27 @@ _LONGEST = 1 << 24  # bytes of a value, after which quotes are looked at no more
 
 class Quotes(io.RawIOBase):
     """The bytes of a CSV file, unchanged. Raises BadInputError for a quote that opens a value and is closed by one within a line
-    further down: Arrow takes the rows between them for a part of the value, without a word."""
+    further down, or never: Arrow takes the rows between them for a part of the value, without a word."""
 
     def __init__(self, stream: Any, delimiter: str, name: str) -> None:
         mark = re.escape(delimiter.encode())
         self._end = re.compile(rb"[" + mark + rb"\r\n]")
         sound = rb'(?:"[^"]*(?:""[^"]*)*"[ \t]*|[^"' + mark + rb"\r\n][^" + mark + rb"\r\n]*|)[" + mark + rb"\r\n]"
         self._sound, self._closed = re.compile(rb"(?:" + sound + rb")*+"), re.compile(rb'"[^"]*(?:""[^"]*)*+"(?!")[ \t]*+')
-        self._stream, self._name, self._rest, self._lines = stream, name, b"", 1
+        self._stream, self._name, self._rest, self._lines, self._unseen = stream, name, b"", 1, 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Any) -> int:
         count = self._stream.readinto(target)
-        if len(self._rest) <= _LONGEST:
+        if not count and self._open():
+            raise BadInputError(
+                f"{self._name}: a quote at the beginning of a value is never closed: the rows after it are lost in it"
+            )
+        if len(self._rest) > _LONGEST:
+            self._unseen += bytes(target[:count]).count(b'"')
+        else:
             block = self._rest + bytes(target[:count])
             at = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
             if b'"' in block:
@@ -41,6 +47,13 @@ class Quotes(io.RawIOBase):
             self._lines += block.count(b"\n", 0, at)
             self._rest = block[at:]
         return count
+
+    def _open(self) -> bool:
+        """Whether a quoted value goes on at the end of the file."""
+        if len(self._rest) > _LONGEST:
+            return (self._rest.count(b'"') + self._unseen) % 2 == 1
+        at = self._sound.match(self._rest).end()  # type: ignore[union-attr]
+        return self._rest[at : at + 1] == b'"' and self._closed.match(self._rest, at) is None
 
     def _checked(self, block: bytes) -> int:
         """Where the last value begins that does not end within `block`."""

@@ -8,7 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -46,7 +46,7 @@ class TextFile(TableFile):
 
     @property
     def taken(self) -> int:
-        with suppress(ValueError):  # a thread that reads ahead may have closed it
+        with suppress(ValueError, OSError):  # a thread that reads ahead may be closing it
             return 0 if self._raw is None or self.name == STDIN else self._raw.tell()
         return 0
 
@@ -175,30 +175,15 @@ class CsvFile(TextFile):
             block = min(4 * block, size.most)
 
     def _streamed(self, schema: pa.Schema, block: int) -> Iterator[pa.RecordBatch]:
-        """The rows, read in blocks of so many bytes. A row of ours at the end is there unless a quote is never closed."""
-        names = self.schema().names
-        last = pa.field(names[-1], pa.string())
-        wanted = schema if names[-1] in schema.names else schema.append(last)
-        end = b"\n" + self._delimiter.encode().join([b'""'] * len(names)) + b"\n"
+        """The rows, read in blocks of so many bytes."""
         with self._bytes() as stream:
-            source = io.BufferedReader(Joined(b"", cast(Any, Quotes(stream, self._delimiter, self.name)), end))
+            source = io.BufferedReader(Quotes(stream, self._delimiter, self.name))
             source.read(self._skipped)
-            reader = pcsv.open_csv(
+            yield from pcsv.open_csv(
                 pa.PythonFile(source, mode="r"),
                 read_options=pcsv.ReadOptions(block_size=block, use_threads=False, column_names=self._names),
-                **self._options(True, column_types=wanted, include_columns=wanted.names),
+                **self._options(True, column_types=schema, include_columns=schema.names),
             )
-            held = None
-            for batch in reader:
-                if batch.num_rows:
-                    if held is not None:
-                        yield held.select(schema.names)
-                    held = batch
-        if held is None or held.column(names[-1])[-1].as_py() not in (None, ""):
-            raise BadInputError(
-                f"{self.name}: a quote at the beginning of a value is never closed: the rows after it are lost in it"
-            )
-        yield held.slice(0, held.num_rows - 1).select(schema.names)
 
     def _error(self, said: str, first: int, names: Sequence[str] = ()) -> str:
         """Arrow's message on a block whose first line, its row 1, is row `first` (0-based), with the columns `names`."""

@@ -111,10 +111,9 @@ def tokens(data, offsets, letters, lower, out, rows, starts, stops):
 def grams(rows, starts, stops, least, most, by_size, gram_rows, gram_starts, gram_stops):
     """Runs of `least` to `most` neighbouring words or characters of a row, by their first one, or (`by_size`) by their length.
 
-    As one byte separates words, a run of them is a word, too. Returns the number of runs; if `gram_starts` is empty they are only
-    counted.
+    As one byte separates words, a run of them is a word, too. `gram_rows`, `gram_starts` and `gram_stops` are filled.
     """
-    count, fill = 0, len(gram_starts) > 0
+    count = 0
     gram_rows[0] = 0
     for row in range(len(rows) - 1):
         begin, size = rows[row], rows[row + 1] - rows[row]
@@ -123,11 +122,9 @@ def grams(rows, starts, stops, least, most, by_size, gram_rows, gram_starts, gra
                 first, length = (inner, least + outer) if by_size else (outer, least + inner)
                 if first + length > size:
                     break
-                if fill:
-                    gram_starts[count], gram_stops[count] = starts[begin + first], stops[begin + first + length - 1]
+                gram_starts[count], gram_stops[count] = starts[begin + first], stops[begin + first + length - 1]
                 count += 1
         gram_rows[row + 1] = count
-    return count
 
 
 @inlined

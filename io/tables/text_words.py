@@ -19,56 +19,16 @@ from streamcut.io.tables.kernels import bytes_of
 BY_CONTEXT = (b"\xc4\xb0", b"\xce\xa3")  # İ becomes two characters, Σ depends on what follows: left to Python
 
 
-class Letters(NamedTuple):
-    r"""letters uint8: whether `\w` matches a code point; lower int32: its lower case."""
-
-    letters: np.ndarray
-    lower: np.ndarray
-
-
 @cache
-def letters_of(every: bool) -> Letters:
-    """The Letters of ASCII, or of `every` code point."""
+def letters_of(every: bool) -> tuple[np.ndarray, np.ndarray]:
+    r"""Of ASCII, or of `every` code point: uint8, whether `\w` matches it; int32, its lower case."""
     size = sys.maxunicode + 1 if every else 128
     whole = "".join(map(chr, range(size)))
     letters = np.zeros(size, np.uint8)
     for run in re.finditer(r"\w+", whole):
         letters[run.start() : run.end()] = 1
     lower = [ord(small) if len(small := letter.lower()) == 1 else ord(letter) for letter in whole]
-    return Letters(letters, np.array(lower, np.int32))
-
-
-def lowered_by_context(data: bytes) -> bool:
-    """Whether UTF-8 text holds characters whose lower case no table can give."""
-    return any(special in data for special in BY_CONTEXT)
-
-
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray, bool]
-_NO_ROOM = np.empty(0, np.int64)
-
-
-class Texts(NamedTuple):
-    """Text i is data[offsets[i]:offsets[i + 1]], uint8 and int64; `letters` as in the tokeniser."""
-
-    data: np.ndarray
-    offsets: np.ndarray
-    letters: Letters
-
-
-def texts_of(column: pa.Array) -> Texts:
-    """The texts of a column for the kernels; a missing one is empty. Raises ColumnTypeError."""
-    if kind_of(column.type) != "text":
-        raise ColumnTypeError(f"holds {column.type}, not text")
-    column = decoded(column)
-    if pa.types.is_null(column.type):
-        column = column.cast(pa.large_string())
-    column = pc.fill_null(column, "") if column.null_count else column
-    data, offsets = bytes_of(column)
-    used = data[offsets[0] : offsets[-1]]
-    ascii_only = used.max(initial=0) < 0x80
-    if not ascii_only and lowered_by_context(used.tobytes()):
-        data, offsets = bytes_of(pa.array([text.lower() for text in column.to_pylist()], pa.large_string()))
-    return Texts(data, offsets, letters_of(not ascii_only))
+    return letters, np.array(lower, np.int32)
 
 
 class Runs(NamedTuple):
@@ -80,23 +40,39 @@ class Runs(NamedTuple):
     stops: np.ndarray
 
 
-def words_of_texts(texts: Texts, wanted: Column) -> Runs:
-    """Those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams."""
-    data, offsets, letters = texts
+def words_of_texts(column: pa.Array, wanted: Column) -> Runs:
+    """The words of a column of texts: those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams.
+
+    A missing text has none. Raises ColumnTypeError.
+    """
+    if kind_of(column.type) != "text":
+        raise ColumnTypeError(f"holds {column.type}, not text")
+    column = decoded(column)
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.large_string())
+    column = pc.fill_null(column, "") if column.null_count else column
+    data, offsets = bytes_of(column)
+    used = data[offsets[0] : offsets[-1]]
+    ascii_only = used.max(initial=0) < 0x80
+    content = b"" if ascii_only else used.tobytes()
+    if any(special in content for special in BY_CONTEXT):
+        data, offsets = bytes_of(pa.array([text.lower() for text in column.to_pylist()], pa.large_string()))
+    letters, lower = letters_of(not ascii_only)
     size, rows = int(offsets[-1] - offsets[0]), np.empty(len(offsets), np.int64)
     if wanted.characters:
         out, places = np.empty(3 * size + 8, np.uint8), np.empty(size + 1, np.int64)
-        count = k.characters(data, offsets, letters.lower, out, rows, places)
+        count = k.characters(data, offsets, lower, out, rows, places)
         starts, stops = places[:count], places[1 : count + 1]
     else:
         out, starts, stops = np.empty(2 * size + 8, np.uint8), *np.empty((2, size // 2 + 1), np.int64)
-        count = k.tokens(data, offsets, letters.letters, letters.lower, out, rows, starts, stops)
+        count = k.tokens(data, offsets, letters, lower, out, rows, starts, stops)
         starts, stops = starts[:count], stops[:count]
     if wanted.ngrams == (1, 1):
         return Runs(rows, out, starts, stops)
-    ends, how = np.empty_like(rows), (*wanted.ngrams, wanted.characters)
-    runs = np.empty((2, k.grams(rows, starts, stops, *how, ends, _NO_ROOM, _NO_ROOM)), np.int64)
-    k.grams(rows, starts, stops, *how, ends, *runs)
+    least, most = wanted.ngrams
+    count = sum(int(np.maximum(np.diff(rows) - size + 1, 0).sum()) for size in range(least, most + 1))
+    ends, runs = np.empty_like(rows), np.empty((2, count), np.int64)
+    k.grams(rows, starts, stops, least, most, wanted.characters, ends, *runs)
     return Runs(ends, out, *runs)
 
 

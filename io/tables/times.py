@@ -66,8 +66,8 @@ def part_of_time(column: pa.Array, part: str) -> Words:
     return Words(np.where(codes < least, -1, codes - least).astype(np.int32), pa.array(named, pa.large_string()))
 
 
-def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
-    """(times as ISO 8601 in UTC, `2024-05-17T13:45:00Z`, times of day as `13:45:00`; which are out of the calendar: None).
+def spelled_times(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """(times as ISO 8601 in UTC, `2024-05-17T13:45:00Z`, times of day as `13:45:00`; which are out of the calendar: null).
 
     Fractions of a second have no trailing zeros, and a date is its midnight. Raises as `times_of`.
     """
@@ -75,18 +75,11 @@ def spelled_times(column: pa.Array) -> tuple[list[str | None], np.ndarray]:
     of_day = pa.types.is_time(column.type)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("s"))
-    per_second = _SECOND[column.type.unit]
-    raw = _numbers(column)
-    missing = column.is_null().to_numpy(zero_copy_only=False)
-    seconds, fractions = np.divmod(np.where(missing, 0, raw), per_second)
-    texts = np.datetime_as_string(seconds.astype("datetime64[s]")).tolist()
-    digits = len(str(per_second)) - 1
-    found: list[str | None] = []
-    for text, fraction, absent in zip(texts, fractions.tolist(), missing.tolist(), strict=True):
-        text = text[11:] if of_day else text
-        text += f".{fraction:0{digits}d}".rstrip("0") if fraction else ""
-        found.append(None if absent else text if of_day else f"{text}Z")
-    return found, lost
+    if of_day:
+        column = pc.if_else(column.is_valid(), pa.array(_numbers(column)), None).view(pa.timestamp(column.type.unit))
+    texts = pc.strftime(column, format="%H:%M:%S" if of_day else "%Y-%m-%dT%H:%M:%S").cast(pa.large_string())
+    texts = pc.replace_substring_regex(texts, r"\.0+$|(\.\d*[1-9])0+$", r"\1")
+    return texts if of_day else pc.binary_join_element_wise(texts, *(pa.scalar(end, texts.type) for end in ("Z", ""))), lost
 
 
 def times_of(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
@@ -160,8 +153,3 @@ def time_of(text: str) -> int | None:
         except pa.ArrowInvalid:
             continue
     return None
-
-
-def is_time(text: str) -> bool:
-    """Whether a text is a time, or one of the infinities of databases."""
-    return text.lower() in ENDLESS or time_of(text) is not None

@@ -16,7 +16,7 @@ from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, BYTES, INTEGER, NUMBER,
 from streamcut.io.tables.arrow import NULLS, ColumnTypeError, ValueOfRowError, decoded, floats_of, kind_of
 from streamcut.io.tables.kernels import texts_of
 from streamcut.io.tables.keys import Words, coded, large
-from streamcut.io.tables.times import is_time, spelled_times, time_of
+from streamcut.io.tables.times import ENDLESS, spelled_times, times_of
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0*)?")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -47,7 +47,10 @@ def type_of_texts(texts: list[str]) -> str:
         return INTEGER
     if all(_NUMBER.fullmatch(text) for text in texts):
         return NUMBER
-    return TIME if all(map(is_time, texts)) and any(time_of(text) is not None for text in texts) else TEXT
+    with suppress(ValueOfRowError):
+        times_of(pa.array(texts))
+        return TIME if any(text.lower() not in ENDLESS for text in texts) else TEXT
+    return TEXT
 
 
 def spelled(text: str, kind: str | None) -> str | None:
@@ -59,7 +62,9 @@ def spelled(text: str, kind: str | None) -> str | None:
     if kind == BOOLEAN:
         return BOOLEANS.get(text)
     if kind == TIME:
-        return (spelled_times(pa.array([text]))[0][0] or "") if is_time(text) else None
+        with suppress(ValueOfRowError):
+            return spelled_times(pa.array([text]))[0][0].as_py() or ""
+        return None
     if _WHOLE.fullmatch(text):
         digits = text.partition(".")[0]
         return "0" if digits == "-0" else digits
@@ -96,8 +101,7 @@ def _texts(words: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
         return words, odd
     if kind == TIME:
         with suppress(ValueOfRowError):  # of a text that is not a time
-            times, lost = spelled_times(words)
-            return pa.array(times, pa.large_string()), lost
+            return spelled_times(words)
     written = texts_of(words)
     texts = [spelled(text, kind) for text in written]
     for place, (text, old) in enumerate(zip(texts, written, strict=True)):
@@ -115,7 +119,7 @@ def _typed(values: pa.Array, family: str, kind: str) -> tuple[pa.Array, np.ndarr
         return pa.array(texts, pa.large_string()), odd
     if family == "time":
         texts, lost = spelled_times(values)
-        return pa.array(texts, pa.large_string()), odd | lost
+        return texts, odd | lost
     if pa.types.is_decimal(values.type):
         texts = ["" if value is None else spelled(f"{value:f}", NUMBER) for value in values.to_pylist()]
         return pa.array(texts, pa.large_string()), odd

@@ -12,9 +12,9 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.remote import is_url
+from streamcut.io.places.remote import AHEAD_BYTES, is_url
 from streamcut.io.text import kernels as k
-from streamcut.io.text.inputs import AHEAD_BYTES, Input, find_inputs, open_bytes
+from streamcut.io.text.inputs import Input, inspected, open_bytes
 
 
 class RawBlock:
@@ -126,18 +126,20 @@ def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
 
 
 class TextSource:
-    """What sources of text have in common: the inputs that `paths` name (see find_inputs)."""
+    """What sources of text have in common: the files, pipes, URLs and standard input named `paths`."""
 
     told = ()
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.inputs = find_inputs(paths)
-        self.paths = [each.name for each in self.inputs]
+        self.inputs, self.paths = [inspected(path) for path in paths], paths
         self.identity = {"inputs": [[redacted(each.name), each.size, each.mtime_ns] for each in self.inputs]}
         self.held_bytes = AHEAD_BYTES if any(map(is_url, self.paths)) else 0
 
 
 BOM = b"\xef\xbb\xbf"
+LARGEST_INDEX = np.iinfo(np.int32).max
+_COUNTED = {"rows": k.ROW, "lines": k.LINE, "comment_lines": k.COMMENTS, "unsorted_rows": k.UNSORTED, "explicit_zeros": k.ZEROS}
+_COUNTED |= {"underflows": k.UNDERFLOWS, "duplicates": k.DUPLICATES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,33 +154,28 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ParsedBlock:
-    """Rows in arrays of their own, and the counts of the block; `refused` has one item if the first refusal ended the parse."""
+    """Rows in arrays of their own, and what was counted; `refused` has one item if the first refusal ended the parse."""
 
     chunk: Chunk
     refused: list[Refused]
-    lines: int
     qid_mode: int
     lowest: int  # 0-based feature
     highest: int
-    comments: int
-    unsorted_rows: int
-    zeros: int
-    underflows: int
-    duplicates: int
+    counts: dict[str, int]
 
 
 class BlockParser:
     """Memory for parsing one block at a time. Most of it is reserved for the worst case and stays untouched."""
 
-    def __init__(self, dtype: np.dtype, wide: bool) -> None:
-        self._dtype, self._wide = dtype, wide
+    def __init__(self, dtype: np.dtype) -> None:
+        self._dtype = dtype
         self._capacity = -1
 
-    def _reserve(self, size: int, wide: bool) -> None:
+    def _reserve(self, size: int) -> None:
         entries, rows = 2 * (size // 4 + 1), size // 2 + 1
         self._rows = k.Rows(
             indptr=np.zeros(rows + 1, np.int64),
-            indices=np.empty(entries, np.int64 if wide else np.int32),
+            indices=np.empty(entries, np.int64),
             data=np.empty(entries, self._dtype),
             y=np.empty(rows),
             qid=np.empty(rows, np.int64),
@@ -191,16 +188,8 @@ class BlockParser:
         self, block: RawBlock, rules: k.Rules, qid_mode: int, label_of: Callable[[bytes], float], skip: bool
     ) -> ParsedBlock:
         """Rows of `block`. `label_of` returns the value of a label token, nan to refuse it; `skip`: skip refused lines."""
-        wide = self._wide
-        while True:
-            if self._capacity != block.capacity or (self._rows.indices.itemsize == 8) != wide:
-                self._reserve(block.capacity, wide)
-            parsed = self._parse(block, rules, qid_mode, label_of, skip)
-            if parsed is not None:
-                return parsed
-            wide = True  # an index beyond int32: again, with int64
-
-    def _parse(self, block, rules, qid_mode, label_of, skip) -> ParsedBlock | None:
+        if self._capacity != block.capacity:
+            self._reserve(block.capacity)
         cursor = np.zeros(k.CURSOR, np.int64)
         cursor[k.QID], cursor[k.TOP], cursor[k.BOTTOM] = qid_mode, -1, np.iinfo(np.int64).max
         if block.offset == 0 and block.text.startswith(BOM):
@@ -211,8 +200,6 @@ class BlockParser:
             code = int(cursor[k.CODE])
             if code == k.DONE:
                 break
-            if code == k.INDEX_WIDE:
-                return None
             start = int(cursor[k.POSITION])
             end = text.index(b"\n", start)
             refused.append(Refused(int(cursor[k.LINE]), bytes(memoryview(text)[start:end]), code, int(cursor[k.TOKEN]) - start))
@@ -220,17 +207,19 @@ class BlockParser:
                 break
             cursor[k.POSITION] = end + 1
             cursor[k.LINE] += 1
-        rows, n, nnz = self._rows, int(cursor[k.ROW]), int(cursor[k.ENTRY])
+        rows, n, nnz, top = self._rows, int(cursor[k.ROW]), int(cursor[k.ENTRY]), int(cursor[k.TOP])
         chunk = Chunk(
             indptr=rows.indptr[: n + 1].copy(),
-            indices=rows.indices[:nnz].copy(),
+            indices=rows.indices[:nnz].astype(np.int32 if top <= LARGEST_INDEX else np.int64),
             data=rows.data[:nnz].copy(),
             y=rows.y[:n].copy(),
             qid=rows.qid[:n].copy() if cursor[k.QID] == k.QID_REQUIRED else None,
             weight=rows.weight[:n].copy() if rules.label_weights else None,
         )
-        counts = (int(cursor[slot]) for slot in (k.BOTTOM, k.TOP, k.COMMENTS, k.UNSORTED, k.ZEROS, k.UNDERFLOWS, k.DUPLICATES))
-        return ParsedBlock(chunk, refused, int(cursor[k.LINE]), int(cursor[k.QID]), *counts)
+        counts = {name: int(cursor[slot]) for name, slot in _COUNTED.items()}
+        if rules.hash_bits:
+            counts["unsorted_rows"] = 0  # hashes have no order that a file could keep
+        return ParsedBlock(chunk, refused, int(cursor[k.QID]), int(cursor[k.BOTTOM]), top, counts)
 
     def _run(self, array, text, stop, rules, cursor, label_of) -> None:
         """Run the kernel from `cursor` on until nothing is pending."""

@@ -16,9 +16,8 @@ import re
 import stat
 import sys
 import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
@@ -26,14 +25,10 @@ from typing import Any, BinaryIO, cast
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
-from streamcut.io.places import remote
-from streamcut.io.places.remote import OBJECT_STORES, is_url, objects_below, size_of
+from streamcut.io.places.remote import AHEAD, OBJECT_STORES, RemoteFile, is_url, objects_below, size_of
 from streamcut.io.stores.spec import MANIFEST
 
 STDIN = "-"
-_REMOTE_PIECE = 4 << 20
-AHEAD = 7  # pieces of an object in flight, beside the one that is read
-AHEAD_BYTES = (AHEAD + 2) * _REMOTE_PIECE
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
 _UTF16 = "text in UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _UTF32 = _UTF16.replace("16", "32")
@@ -74,20 +69,6 @@ class Input:
             raise NotFoundError(f"{self.name}: cannot be read: {error.strerror}") from error
 
 
-def find_inputs(paths: Sequence[str | os.PathLike]) -> list[Input]:
-    """The inputs that `paths` name, in the order given; files of directories (recursively) and of globs sorted by path.
-
-    A path that exists is taken literally even if it looks like a glob. Names that begin with a dot are left out of directories
-    and globs, as shells do. Raises NotFoundError for a path that does not exist, matches nothing or can't be read, and
-    UsageError for a file named twice.
-    """
-    if not paths:
-        raise UsageError("no input; name files, directories, globs, or - for standard input")
-    inputs = [found for path in paths for match in matches(os.fspath(path)) for found in inputs_of(match)]
-    expect_once([found.name for found in inputs])
-    return inputs
-
-
 def expect_once(names: Sequence[str]) -> None:
     """Raise UsageError for a file that is named twice; two hard links are two files."""
     places = Counter(name if name == STDIN or is_url(name) else os.path.realpath(name) for name in names)
@@ -120,39 +101,37 @@ def matches(path: str) -> list[str]:
     return found
 
 
-def inputs_of(path: str) -> list[Input]:
-    """The input at a path or URL, the files in a directory or a folder behind a URL, standard input. Raises NotFoundError."""
-    if path == STDIN:
-        return [Input(STDIN)]
+def inputs_of(path: str) -> list[str]:
+    """The file at a path or URL, or the files in a directory (recursively, sorted by path, without names that begin with a dot,
+    as in shells) or a folder behind a URL. Raises NotFoundError."""
     if is_url(path):
-        return [_inspect_url(url) for url in remote_files(path)]
+        return remote_files(path)
     if not os.path.isdir(path):
-        return [_inspect(path)]
+        return [path]
     files, folder = files_below(path), str(Path(path))
     if not files:
         raise NotFoundError(f"{path}: the directory holds no files")
-    return [_inspect(name if folder == os.curdir else os.path.join(folder, name), path) for name in files]
+    files = files if folder == os.curdir else [os.path.join(folder, name) for name in files]
+    if other := next((name for name in files if os.path.exists(name) and not os.path.isfile(name)), None):
+        raise _no_file(other, path)
+    return files
 
 
-def _inspect_url(url: str) -> Input:
-    size = size_of(url)
-    if size is None:
-        raise NotFoundError(f"{url}: no such file")
-    return Input(url, size)
-
-
-def _inspect(path: str, within: str | None = None) -> Input:
-    """The Input at `path`, found in the folder or glob `within` if given."""
+def inspected(path: str) -> Input:
+    """The Input that is a file, a pipe, a URL or standard input. Raises NotFoundError for what cannot be read."""
+    if path == STDIN:
+        return Input(STDIN)
+    if is_url(path):
+        if (size := size_of(path)) is None:
+            raise NotFoundError(f"{path}: no such file")
+        return Input(path, size)
     try:
         status = os.stat(path)
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from error
-    regular = stat.S_ISREG(status.st_mode)
-    if within is not None and not regular:
-        raise _no_file(path, within)
     if not os.access(path, os.R_OK):
         raise NotFoundError(f"{path}: cannot be read: permission denied")
-    if regular:
+    if stat.S_ISREG(status.st_mode):
         return Input(path, status.st_size, status.st_mtime_ns)
     if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
         return Input(path)
@@ -227,19 +206,17 @@ def _sniff(head: bytes) -> str | None:
 
 
 class Joined(io.RawIOBase):
-    """`head`, then the rest of `file`, then `tail`. It cannot be sought."""
+    """`head`, then the rest of `file`. It cannot be sought."""
 
-    def __init__(self, head: bytes, file: Any, tail: bytes = b"") -> None:
-        self._head, self._file, self._tail = memoryview(head), file, memoryview(tail)
+    def __init__(self, head: bytes, file: Any) -> None:
+        self._head, self._file = memoryview(head), file
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target) -> int:
         if not self._head:
-            if got := self._file.readinto(target):
-                return got
-            self._head, self._tail = self._tail, self._tail[:0]
+            return self._file.readinto(target)
         n = min(len(target), len(self._head))
         target[:n] = self._head[:n]
         self._head = self._head[n:]
@@ -279,70 +256,3 @@ class _Decompressed(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-class RemoteFile(io.RawIOBase):
-    """A file of `size` bytes, read at any position: one request per read, or `ahead` pieces on their way while it is read on.
-
-    Raises NotFoundError; BadInputError if it is replaced.
-    """
-
-    def __init__(self, url: str, ahead: int = 0) -> None:
-        self._ahead = ahead
-        try:
-            known = remote.about(url)
-        except remote.MissingError:
-            raise remote.missing(url) from None
-        self._url, self.size, self._tag, self._position = url, known["size"], known.get("e_tag"), 0
-        self._coming: deque[Future[bytes]] = deque()
-        self._asked, self._piece = 0, memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
-        self._position = self._asked = min(max(start + offset, 0), self.size)
-        self._forget()
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def readinto(self, target: Any) -> int:
-        if not self._piece:
-            size = _REMOTE_PIECE if self._ahead else len(target)
-            while len(self._coming) <= self._ahead and self._asked < self.size:
-                stop = min(self._asked + size, self.size)
-                self._coming.append(remote.begun(remote.get, self._url, self._asked, stop, self._tag))
-                self._asked = stop
-            if not self._coming:
-                return 0
-            self._piece = memoryview(self._received(self._coming.popleft()))
-        count = min(len(target), len(self._piece))
-        target[:count] = self._piece[:count]
-        self._piece = self._piece[count:]
-        self._position += count
-        return count
-
-    def _received(self, coming: Future[bytes]) -> bytes:
-        try:
-            return remote.answer(self._url, coming)
-        except remote.MissingError:
-            raise NotFoundError(f"{self._url}: was removed while it was read") from None
-        except remote.ReplacedError:
-            what = "was replaced while it was read; convert it again once it stops changing"
-            raise BadInputError(f"{self._url}: {what}") from None
-
-    def close(self) -> None:
-        self._forget()
-        super().close()
-
-    def _forget(self) -> None:
-        for future in self._coming:
-            future.cancel()
-        self._coming.clear()
-        self._piece = memoryview(b"")

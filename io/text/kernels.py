@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     """Output arrays. For B bytes of text: rows ≤ B//2 + 1, entries ≤ B//4 + 1, and as much again as scratch for sorting a row."""
 
     indptr: np.ndarray  # int64 (rows + 1), indptr[0] = 0
-    indices: np.ndarray  # int32 or int64 (2 × entries)
+    indices: np.ndarray  # int64 (2 × entries)
     data: np.ndarray  # float32 or float64 (2 × entries)
     y: np.ndarray  # float64 (rows)
     qid: np.ndarray  # int64 (rows)
@@ -51,7 +51,7 @@ QID_UNKNOWN, QID_REQUIRED, QID_FORBIDDEN = range(3)
 
 # Codes. DONE: all of the text is parsed. The others describe the token at cursor[TOKEN].
 DONE, BAD_LABEL, BAD_WEIGHT, BAD_QID, QID_MISSING, QID_UNEXPECTED, BAD_BYTE = range(7)
-BAD_INDEX, INDEX_LOW, INDEX_HIGH, INDEX_WIDE, BAD_VALUE, OVERFLOW, DUPLICATE, SUM_OVERFLOW = range(7, 15)
+BAD_INDEX, INDEX_LOW, INDEX_HIGH, BAD_VALUE, OVERFLOW, DUPLICATE, SUM_OVERFLOW = range(7, 14)
 
 _U = np.uint64
 _FNV_START, _FNV_PRIME = _U(0xCBF29CE484222325), _U(0x100000001B3)
@@ -194,7 +194,6 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
     top, bottom = cursor[TOP], cursor[BOTTOM]
     code, token, line_start = DONE, p, p
     hashing, shift = rules.hash_bits > 0, _U(64 - rules.hash_bits)
-    wide = indices.itemsize == 8
     while p < stop:
         line_start = token = p
         while byte_at(p) == 32 or byte_at(p) == 9:
@@ -298,9 +297,6 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                 index -= rules.base
                 if index < 0:
                     code = INDEX_LOW
-                    break
-                if index > 0x7FFFFFFF and not wide:
-                    code = INDEX_WIDE
                     break
             start = p + 1
             value, p, status = number_at(start)

@@ -19,7 +19,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.source import GroupCheck, Sizes, ahead, read_ahead
 from streamcut.io.text import kernels as k
-from streamcut.io.text.blocks import BlockParser, ParsedBlock, RawBlock, Refused, TextSource, read_blocks
+from streamcut.io.text.blocks import LARGEST_INDEX, BlockParser, ParsedBlock, RawBlock, Refused, TextSource, read_blocks
 from streamcut.io.text.inputs import Input, expect_whole
 from streamcut.io.text.messages import NUMBER, OLD_MAC, explain
 
@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 _NO_LIMIT = np.iinfo(np.int64).max
 _LINE_BYTES = 16  # of memory per byte of one long line, whose entries take at least four bytes of text
-_LARGEST_INDEX = np.iinfo(np.int32).max
 LONGEST_LINE = 1 << 28
 _REJECTS, _SHOWN = 20, 200  # refused lines that are kept, and bytes of each
 _DTYPE = "float32"  # of values, by default
@@ -46,7 +45,7 @@ def blocks_in_flight(threads: int) -> int:
 
 
 class SvmlightSource(TextSource):
-    """The source of rows of the svmlight files that `paths` name (see find_inputs), compressed or not.
+    """The source of rows of the svmlight files `paths`, compressed or not.
 
     Memory: `blocks_in_flight` × block_bytes of text, the rows of as many blocks, and a line longer than a block, up to
     `held_line`, the most that the memory limit allows. No line may exceed max_line_bytes. With threads=1 the caller's thread
@@ -72,8 +71,6 @@ class SvmlightSource(TextSource):
         held_line: int | None = None,
         model_takes: str | None = None,
     ) -> None:
-        if threads < 1 or block_bytes < 16:
-            raise UsageError(f"threads must be at least 1 and block_bytes at least 16, not {threads} and {block_bytes}")
         self._recipe = options.recipe
         self.options = options = options if options.recipe is None else by_recipe(options.recipe, options)
         _expect_sense(options)
@@ -170,10 +167,10 @@ class SvmlightSource(TextSource):
 
     def _rules(self, base: int, n_features: int | None) -> k.Rules:
         o = self.options
-        wide = o.wide_index or (o.n_features or 0) > _LARGEST_INDEX
+        wide = o.wide_index or (o.n_features or 0) > LARGEST_INDEX
         return k.Rules(
             base=base,
-            last=n_features - 1 + base if n_features is not None else _NO_LIMIT if wide else _LARGEST_INDEX,
+            last=n_features - 1 + base if n_features is not None else _NO_LIMIT if wide else LARGEST_INDEX,
             hash_bits=o.hash_bits or 0,
             duplicates=k.SUM if o.hash_bits else _DUPLICATES[o.duplicates],
             keep_zeros=o.keep_zeros,
@@ -203,15 +200,14 @@ class SvmlightSource(TextSource):
 
     def _parsed(self, rules: k.Rules, start: dict | None) -> Generator[tuple[RawBlock, ParsedBlock]]:
         """Blocks in order, one at a time until the first row shows whether rows have a qid."""
-        skip, wide = self.options.on_error == "skip", (self.options.n_features or 0) > 1 << 31
-        place = self._go_on(start)
+        skip, place = self.options.on_error == "skip", self._go_on(start)
 
         def parse(raw: RawBlock) -> ParsedBlock:
             return parsers[id(raw)].parse(raw, rules, self._qid_mode, self._label, skip)
 
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
         buffers = [RawBlock(self._block_bytes, k.PADDING) for _ in range(blocks_in_flight(self._threads))]
-        parsers = {id(raw): BlockParser(np.dtype(self.options.dtype or _DTYPE), wide) for raw in buffers}
+        parsers = {id(raw): BlockParser(np.dtype(self.options.dtype or _DTYPE)) for raw in buffers}
         for raw in buffers:
             free.put(raw)
         reading = read_blocks(self.inputs, place["file"], place["offset"], free, self._held, self._longest)
@@ -250,17 +246,10 @@ class SvmlightSource(TextSource):
             self._refuse_line(raw, f"{self.paths[raw.file]}:{before + 1}")
         for refused in parsed.refused:
             self._refuse(self.inputs[raw.file], before + refused.line + 1, refused, rules)
-        counts["files"] += raw.last
-        counts["rows"] += parsed.chunk.n_rows
-        counts["lines"] += parsed.lines
-        counts["comment_lines"] += parsed.comments
-        counts["unsorted_rows"] += 0 if rules.hash_bits else parsed.unsorted_rows
-        counts["explicit_zeros"] += parsed.zeros
-        counts["underflows"] += parsed.underflows
-        counts["duplicates"] += parsed.duplicates
-        counts["no_final_newline"] += raw.unterminated
+        for name, count in {**parsed.counts, "files": raw.last, "no_final_newline": raw.unterminated}.items():
+            counts[name] += count
         self._qid_mode = parsed.qid_mode
-        self._lines = 0 if raw.last else before + parsed.lines
+        self._lines = 0 if raw.last else before + parsed.counts["lines"]
 
     def _refuse_line(self, raw: RawBlock, where: str) -> NoReturn:
         """Raise for a line that is too long."""

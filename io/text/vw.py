@@ -66,7 +66,7 @@ class VwSource(TextSource):
         self._keys = Keys(names, bits=bits, most=options.max_categories if self._learn else 0)
         self.n_features = None if self._learn else len(self._keys)
         self._labels = k.NONE if options.labels == "none" else _LABELS[options.missing_labels]
-        self._weights = k.UNKNOWN
+        self._weights, self._key_bytes = k.UNKNOWN, 2  # bytes of keys, namespaces in front of them, per byte of text
 
     @classmethod
     def open(cls, form: Format, paths: list[str], options: ConvertOptions, scratch: str) -> Self:
@@ -149,18 +149,22 @@ class VwSource(TextSource):
 
     def _parsed(self, array: np.ndarray, stop: int, text: bytearray) -> tuple[k.Rows, np.ndarray]:
         """(the rows of text[:stop], the cursor after them)."""
-        rows, entries, keys = (int(most) for most in k.room(array, stop))
+        rows, entries = text.count(b"\n", 0, stop), sum(text.count(mark, 0, stop) for mark in (b" ", b"\t", b"|"))
         y, weight, values = (np.empty(most) for most in (rows, rows, entries + 1))
         indptr, key_ends = (np.empty(most + 1, np.int64) for most in (rows, entries))
-        out = k.Rows(y, weight, indptr, values, np.empty(keys, np.uint8), key_ends)
-        cursor, pending = np.zeros(k.CURSOR, np.int64), np.empty((stop // 20 + 1, 2), np.int64)
-        cursor[k.WEIGHTS], single = self._weights, self._dtype == "float32"
-
-        def run(known_at: np.ndarray, known: np.ndarray) -> None:
-            k.parse(array, stop, self._labels, single, out, cursor, pending, known_at, known)
-
-        until_known(run, cursor, pending, lambda start, end: float(text[start:end]))
-        return out, cursor
+        cursor, pending, single = np.zeros(k.CURSOR, np.int64), np.empty((stop // 20 + 1, 2), np.int64), self._dtype == "float32"
+        while True:
+            out = k.Rows(y, weight, indptr, values, np.empty(self._key_bytes * stop, np.uint8), key_ends)
+            cursor[:], cursor[k.WEIGHTS] = 0, self._weights
+            until_known(
+                lambda *known: k.parse(array, stop, self._labels, single, out, cursor, pending, *known),  # noqa: B023
+                cursor,
+                pending,
+                lambda start, end: float(text[start:end]),
+            )
+            if cursor[k.CODE] != k.FULL:
+                return out, cursor
+            self._key_bytes *= 2
 
     def _reason(self, code: int, token: bytes, value: float) -> str:
         """Why a line was refused with `code`."""
@@ -182,7 +186,7 @@ class VwSource(TextSource):
         if self._keys.bits is not None:  # which takes less time than finding the distinct ones
             return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
         words = Words(*coded(_texts(out.keys, out.key_ends, entries)))
-        columns = [KeyColumn("", words, row_of)]
+        columns = [KeyColumn("", words, rows=row_of)]
         found = self._keys.learn(columns, name)[0] if self._learn else self._keys.find(words.words)
         return found[words.codes]
 

@@ -14,14 +14,18 @@ LINE_FEED, RETURN, BAR, COLON, QUOTE, CARET = 10, 13, 124, 58, 39, 94
 READ, SKIP, NONE = range(3)  # labels: needed, nan where there is none, not read
 UNKNOWN, WEIGHTED, PLAIN = range(3)  # whether rows have importances, as the first one has
 
-# Codes. DONE: all of the text is parsed. The others describe the token from cursor[TOKEN] to cursor[END].
-DONE, NO_LABEL, BAD_LABEL, BAD_WEIGHT, NEGATIVE, UNWEIGHTED, PREDICTION, NAMELESS, BAD_VALUE, BAD_SCALE, TOO_LARGE = range(11)
+# Codes. DONE: all of the text is parsed. The others describe the token from cursor[TOKEN] to cursor[END]
+# FULL: `keys` is too small.
+DONE, NO_LABEL, BAD_LABEL, BAD_WEIGHT, NEGATIVE, UNWEIGHTED, PREDICTION, NAMELESS, BAD_VALUE, BAD_SCALE, TOO_LARGE, FULL = range(
+    12
+)
 # Slots of the cursor, in addition to those of svmlight. WEIGHTS is read and written, FIRST is the line of the first row.
 FIRST, END, WEIGHTS, CURSOR = 10, 11, 12, 13
 
 
 class Rows(NamedTuple):
-    """The output of `parse`, of the sizes of `room`: key e is keys[key_ends[e]:key_ends[e + 1]]."""
+    """The output of `parse`: a row for each line feed, an entry for each blank, tab and bar at most; key e is
+    keys[key_ends[e]:key_ends[e + 1]]."""
 
     y: np.ndarray  # float64 (rows)
     weight: np.ndarray  # float64 (rows)
@@ -34,33 +38,6 @@ class Rows(NamedTuple):
 @inlined
 def _is_blank(byte):
     return byte == 32 or byte == 9
-
-
-@kernel
-def room(text, stop):
-    """(rows, entries, bytes of keys) that the first `stop` bytes of `text` have at most.
-
-    A feature begins after a blank after a bar: there its namespace is counted, plus one for the caret; its own bytes follow.
-    """
-    lines = entries = keys = namespace = 0
-    inside = named = False
-    for t in range(stop):
-        byte = text[t]
-        blank = _is_blank(byte)
-        entries += blank or byte == BAR
-        if byte == LINE_FEED:
-            lines += 1
-            inside = False
-        elif byte == BAR:
-            inside, named, namespace = True, True, 0
-        elif inside and blank:
-            named = False
-            keys += namespace + 1
-        elif inside and named:
-            namespace += 1
-        elif inside:
-            keys += 1
-    return lines, entries, keys + namespace + 1
 
 
 @helper
@@ -143,6 +120,9 @@ def parse(text, stop, labels, single, out, cursor, pending, known_at, known):
                 code, end = NAMELESS, t
                 break
             else:
+                if key_at + name_end - name + 1 + t - begin > len(out.keys):
+                    code = FULL
+                    break
                 if name_end > name:
                     for b in range(name, name_end):
                         out.keys[key_at] = text[b]

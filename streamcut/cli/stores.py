@@ -85,18 +85,17 @@ def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: 
     """Print on stdout how the first rows would be converted."""
     from streamcut.io.conversion.prepared import preview
 
-    found = preview(inputs, output, **settings)
+    recipe, rows, told = preview(inputs, output, **settings)
     if as_json:
-        rows = [{"label": row.label, "features": row.features} for row in found.rows]
-        print_json({"recipe": json.loads(found.recipe.to_json()), "rows": rows})
+        print_json({"recipe": json.loads(recipe.to_json()), "rows": rows})
         return
-    for line in recipe_lines(found.recipe):
+    for line in recipe_lines(recipe):
         click.echo(visible(line))
-    for sentence in found.told:
+    for sentence in told:
         note(f"note: {spelled(sentence)}")
-    for row in found.rows:
-        listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row.features.items())
-        click.echo(visible(f"{'no label' if row.label is None else number(row.label)} | {' | '.join(listed)}"))
+    for row in rows:
+        listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row["features"].items())
+        click.echo(visible(f"{'no label' if row['label'] is None else number(row['label'])} | {' | '.join(listed)}"))
 
 
 def _show(recipe: Recipe) -> None:

@@ -31,7 +31,8 @@ from streamcut.errors import CorruptError, DiskFullError, UsageError
 from streamcut.foundation.files import locked, scratch_folder, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of, write_parts
+from streamcut.io.places.outputs import write_parts
+from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of
 
 log = logging.getLogger(__name__)
 
