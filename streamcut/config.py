@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import MISSING, dataclass
 from functools import partial
 from typing import Any
 
 from streamcut.errors import UsageError
+from streamcut.foundation.redaction import path_of
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import part_of
 from streamcut.loss_table import CLASSES_LOSSES, HINGE_OF_CLASSES, JOINT_LOSSES, LABELLING_LOSSES, ROW_LOSSES
@@ -337,11 +337,11 @@ class TrainOptions(TrainDeclarations):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
 
     def as_dict(self) -> dict[str, Any]:
-        """The options in JSON types; a warm-start model or validation rows in memory are recorded as just that."""
+        """The options in JSON types; a warm-start model or validation rows without a path are recorded as just that."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name, otherwise in (("warm_start", IN_MEMORY), ("validation", ROWS_IN_MEMORY)):
             if values[name] is not None:
-                values[name] = os.fspath(values[name]) if isinstance(values[name], str | os.PathLike) else otherwise
+                values[name] = path_of(values[name]) or otherwise
         return {**values, "loss": self.chosen_loss, "maintenance": self.chosen_maintenance}
 
 

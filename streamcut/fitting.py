@@ -19,7 +19,7 @@ from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data, with_free_intercept, with_probabilities
 from streamcut.data.datasets import stored, with_origin
 from streamcut.data.inputs import opened
-from streamcut.data.row_columns import files_of, keys_of_groups, names_with, times_of_rows
+from streamcut.data.row_columns import files_of, keys_of_groups, times_of_rows, with_id
 from streamcut.errors import UsageError, spelled
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.shown import Shown, visible, warn, word
@@ -263,7 +263,7 @@ def _ready(
         raise UsageError("-: `fit` reads its data more than once; save it to a file")
     files = files_of(data, wanted, ConvertOptions(**more).spelling)
     if files and group is not None:
-        more["id"] = names_with(more.get("id", ()), group)
+        more = with_id(more, group)
     told: list[str] = []
     how: dict[str, Any] = {"place": store, "on_told": told.append, "resume": resume and store is not None}
     with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (place, made_of):

@@ -16,8 +16,8 @@ import numpy as np
 from streamcut.compiler.first_use import COMPILING, first_use
 from streamcut.config import CheckpointOptions, TrainOptions
 from streamcut.data.by_data import for_data
-from streamcut.data.datasets import measurable, stored, with_origin
-from streamcut.data.inputs import opened
+from streamcut.data.datasets import NamedRows, measurable, stored, with_origin
+from streamcut.data.inputs import opened, require_same_numbers
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
 from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, beside, plan_memory
@@ -27,13 +27,14 @@ from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
 from streamcut.foundation.machine import memory_limit
-from streamcut.foundation.redaction import redacted
+from streamcut.foundation.redaction import path_of
 from streamcut.foundation.shown import expect_known, warn
 from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_peak
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import require_same
+from streamcut.io.sources.lazy import framed
 from streamcut.jobs.job import Job
 from streamcut.jobs.linear import threads_wanted
 from streamcut.jobs.running import check_weights, lowerable, smallest_change, with_all_features
@@ -74,8 +75,9 @@ def train(
     with ExitStack() as held:
         place, made_of = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
-            rows = held.enter_context(measurable(chosen.validation, opened(place).recipe, chosen.scratch, chosen.memory))
-            chosen = replace(chosen, validation=rows if isinstance(rows, str | os.PathLike) else opened(rows))
+            validation, recipe = framed(chosen.validation), opened(place).recipe
+            rows = opened(held.enter_context(measurable(validation, recipe, chosen.scratch, chosen.memory)))
+            chosen = replace(chosen, validation=NamedRows(rows, validation))
         asked = stop or held.enter_context(first_interrupt_asks())
         given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
         given["display"] = held.enter_context(shown_by(progress))
@@ -117,8 +119,7 @@ class Session:
         more: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
-        places = getattr(self.dataset, "paths", self.dataset.path)
-        self._places = [redacted(path) for path in places] if isinstance(places, list) else places and redacted(places)
+        self._places = path_of(self.dataset)
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
         self._compare_recipes()
@@ -232,7 +233,9 @@ class Session:
         if start is not None:
             require_same(recipe, as_model(start).recipe, f"warm_start: {self.options.as_dict()['warm_start']}", "the data")
         if validation is not None:
-            require_same(recipe, opened(validation).recipe, f"validation: {self.options.as_dict()['validation']}", "the data")
+            theirs, what = opened(validation).recipe, f"validation: {self.options.as_dict()['validation']}"
+            require_same(recipe, theirs, what, "the data")
+            require_same_numbers(recipe, theirs, what, "the data")
 
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest

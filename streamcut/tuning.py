@@ -132,7 +132,7 @@ def cross_validate(
     files: list[Any] = []
     given = dict(convert or {})
     if by is not None:
-        from streamcut.data.row_columns import files_of, names_with  # loads Arrow, which other trainings do not need
+        from streamcut.data.row_columns import files_of, with_id  # loads Arrow, which other trainings do not need
 
         files = files_of(data, given.get("format", "auto"), ConvertOptions(**given).spelling)
         if not files:
@@ -140,7 +140,7 @@ def cross_validate(
         if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time_column is None:
-            given["id"] = names_with(given.get("id", ()), by)
+            given = with_id(given, by)
     with _searching(data, Cs, [{}], seed, {**options, "convert": given or None}) as (search, _):
         if by is None:
             search.on_folds(folds_of(search.data, folds, seed, group_column), everything=False)

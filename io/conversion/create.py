@@ -20,7 +20,7 @@ from streamcut.io.sources.arrays import column_names, entries_of, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
-from streamcut.io.sources.source import GroupCheck
+from streamcut.io.sources.source import GroupCheck, expect_short
 from streamcut.io.stores.files import discard, expect_free, has_rows, unfinished
 from streamcut.io.stores.writer import StoreWriter
 
@@ -105,6 +105,7 @@ class NewStore:
         self._labelled: bool | None = None
         self._groups = GroupCheck()
         self._writer: StoreWriter | None = None
+        self._row_bytes = 0
         self._inside = self._met_columns = False
 
     def __enter__(self) -> Self:
@@ -120,8 +121,8 @@ class NewStore:
         y            labels (n): numbers or words; None, for all blocks: unlabelled rows, to be scored only
         qid, weight  int and float (n): the group of each row (rows of a group are adjacent) and its weight
 
-        Raises BadInputError naming the row, counted from the start of the first block, DiskFullError, and UsageError outside
-        the context.
+        Raises BadInputError naming the row, counted from the start of the first block, MemoryBudgetError for a longer one than
+        `memory` leaves room for, DiskFullError, and UsageError outside the context.
         """
         if not self._inside:
             raise UsageError(f"{self.path}: rows are appended inside `with streamcut.create(…) as out:`")
@@ -151,6 +152,7 @@ class NewStore:
             rows = slice(row - begin, row - begin + part.n_rows)
             y_, qid_, weight_ = (None if each is None else each[rows] for each in (numbers, groups, weights))
             for raw in RawRows(part.indptr, part.indices, part.values, y_, qid_, weight_).pieces():
+                expect_short(len(raw.indices), self._row_bytes, f"row {row} (0-based)")
                 self._add(canonical(raw, rules, self.counters, self.path, self.n_rows, row))
                 row += raw.n_rows
 
@@ -193,6 +195,7 @@ class NewStore:
             n_features=n_features,
             features=earlier.get("features"),
         )
+        self._row_bytes = plan.row_bytes
         identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
         identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}
         writer = plan.writer(self.path, options, n_features, identity)

@@ -1,8 +1,8 @@
 """Rows as Python has them, as one kind of frame: whatever exports itself as a stream of Arrow record batches.
 
 Dicts, lazy queries of polars, data sets of pyarrow, Dask collections, and batches or frames that come one after another. None of
-these libraries is imported: their objects are recognised by their protocols. Dask computes one part ahead, and no process holds
-them all.
+these libraries is imported: their objects are recognised by their protocols. Parts of Dask collections are computed while others
+are read, and no process holds them all.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
 
 def computed(parts: list[Any]) -> Iterator[Any]:
-    """The computed `parts`, in order, with the next one being computed."""
+    """The computed `parts`, in order: while one is in use, the next one waits and the one after that is being computed."""
     return read_ahead(part.compute() for part in parts)
 
 

@@ -17,7 +17,7 @@ from streamcut.io.recipe.recipe import Recipe, difference, require_same
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels
 from streamcut.io.sources.matrix_files import ColumnFile
-from streamcut.io.sources.source import GroupCheck, Sizes, describe
+from streamcut.io.sources.source import GroupCheck, Sizes, describe, expect_short
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
@@ -54,6 +54,7 @@ class MatrixSource:
             raise BadInputError(f"the inputs have {found} features; say how many there are with --n-features")
         self.paths, self.files, self.rules, self.labels = paths, files, rules, labels
         self._grouped, self._side, self._kept = grouped, side, kept
+        self._row_bytes: int | None = None  # rows that are scored may have any length
         self.n_features = rules.n_features if rules.n_features is not None else next(iter(widths), None)
         self.held_bytes = max((file.held_bytes for file in files), default=0)
         self.identity = {"inputs": [describe(path) for path in paths]}
@@ -97,7 +98,8 @@ class MatrixSource:
         return found
 
     def begin(self, sizes: Sizes) -> None:
-        """Blocks have AT_ONCE entries, whatever the sizes."""
+        """Blocks have AT_ONCE entries, whatever the sizes; of these a single longer row has its own."""
+        self._row_bytes = sizes.row
 
     def recipe(self) -> Recipe:
         """The recipe of the inputs, with the numbers of label words."""
@@ -155,6 +157,7 @@ class MatrixSource:
             with readable(self.paths[number]):
                 for whole in self.files[number].rows(row):
                     for raw in whole.pieces():
+                        expect_short(len(raw.indices), self._row_bytes, f"{self.paths[number]}: row {row} (0-based)")
                         if self._side:
                             here = slice(before + row, before + row + raw.n_rows)
                             columns = (None if each is None else each.values[here] for each in self._side)

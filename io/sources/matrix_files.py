@@ -246,7 +246,7 @@ class ListsFile:
         self._table = ParquetTable(path)
         require(path, self._table.schema(), self._wanted)
         self.n_rows = self._table.n_rows or 0
-        self.held_bytes = len(self._wanted) * self._table.column_bytes
+        self.held_bytes = self._table.reading_bytes(self._wanted)
 
     def rows(self, start: int) -> Iterator[RawRows]:
         import pyarrow as pa

@@ -23,7 +23,8 @@ from streamcut.foundation.systems import resident_bytes
 from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.recipe.recipe import Recipe
 
-AT_ONCE = 1 << 15  # entries of rows that are checked and made canonical together: about 100 bytes each
+AT_ONCE = 1 << 15  # entries of rows that are checked and made canonical together:
+_ENTRY = 100  # bytes of memory for each, about
 MAX_GROUPS = 1 << 20  # remembered: 100 MB
 SLACK = 32 << 20  # freed arrays kept by the allocator, threads, decompressors, files, late imports
 _KERNELS = 128 << 20  # loaded after the inputs are opened
@@ -153,6 +154,14 @@ def cuts(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
         stop = max(start + 1, int(np.searchsorted(indptr, indptr[start] + AT_ONCE, side="right")) - 1)
         yield start, stop
         start = stop
+
+
+def expect_short(entries: int, room: int | None, where: str) -> None:
+    """Raise MemoryBudgetError if the entries of the row at `where` take more than `room` bytes; None: any number does."""
+    if room is not None and entries > max(AT_ONCE, room // _ENTRY):
+        raise MemoryBudgetError(
+            f"{where}: the row has {entries:,} entries, and --memory leaves room for {room // _ENTRY:,} in one; raise --memory"
+        )
 
 
 def describe(path: str) -> list:

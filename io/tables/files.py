@@ -23,6 +23,7 @@ from streamcut.io.text.inputs import STDIN
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+_COLUMN_BYTES = 12 << 10
 BUFFER = 1 << 20  # bytes of a column chunk that Parquet reads at once
 SAMPLE_ROWS, SAMPLE_BYTES = 1 << 13, 8 << 20
 _CODED = 1 << 18  # most bytes of a dictionary that is passed on with every batch
@@ -32,11 +33,12 @@ _AT_ONCE = 4 << 20  # least bytes per request for a file behind a URL
 
 
 class BatchSize(NamedTuple):
-    """Limits of a batch: bytes (approximate), rows, and bytes of a single longer row."""
+    """Limits of a batch: bytes (approximate), rows, and bytes of a single longer row; what to do if that is too long."""
 
     usual: int = 4 << 20
     rows: int = 1 << 14
     most: int = 64 << 20
+    advice: str = ""
 
 
 _USUAL_SIZE = BatchSize()
@@ -50,17 +52,19 @@ class TableFile(ABC):
     guesses, spelled   whether types are guessed from the beginning; whether all values are written as text
     keyed      whether rows name their values, so that a name may be absent
     goes_on    whether rows follow those that types are guessed from
-    column_bytes       memory per column, for reading and encoding it
     batch_bytes        memory of a batch that is read whole, whatever was asked for
     """
 
     guesses = spelled = keyed = goes_on = False
-    column_bytes = 12 << 10
     batch_bytes = 0
 
     def __init__(self, name: str, spelling: Spelling = _USUAL) -> None:
         self.name, self._spelling = name, spelling
         self.n_rows: int | None = None
+
+    def reading_bytes(self, columns: Sequence[str]) -> int:
+        """Memory for reading and encoding these columns, beside batches."""
+        return len(columns) * _COLUMN_BYTES
 
     @property
     def taken(self) -> int:
@@ -158,6 +162,14 @@ def require(path: str, schema: pa.Schema, wanted: Sequence[str]) -> None:
         raise BadInputError(f"{path}: no column {lacking[0]!r}{meant}; it has {', '.join(schema.names) or 'none'}")
 
 
+class _ColumnSize(NamedTuple):
+    """Most bytes of a column of Parquet in any row group: per row, of a dictionary beyond the codes, of all its rows."""
+
+    row: int = 0
+    dictionary: int = 0
+    chunk: int = 0
+
+
 class ParquetTable(TableFile):
     """A Parquet file, row group after row group."""
 
@@ -169,8 +181,11 @@ class ParquetTable(TableFile):
             self._schema = unique_names(file.schema_arrow, path)
             self.n_rows = file.metadata.num_rows
             self._metadata = file.metadata
-        groups = (self._metadata.row_group(group).total_byte_size for group in range(self._metadata.num_row_groups))
-        self.column_bytes += min(_PAGES, max(groups, default=0) // max(self._metadata.num_columns, 1))
+
+    def reading_bytes(self, columns: Sequence[str]) -> int:
+        return super().reading_bytes(columns) + sum(
+            min(_PAGES, self._sizes[name].chunk) for name in columns if name in self._sizes
+        )
 
     def schema(self) -> pa.Schema:
         return self._schema
@@ -192,24 +207,24 @@ class ParquetTable(TableFile):
 
     def _coded(self, name: str) -> bool:
         """Whether texts are read as dictionary codes: a large dictionary would cost memory and time in every batch."""
-        return self._sizes[name][1] <= _CODED and is_text(self._schema.field(name).type)
+        return self._sizes[name].dictionary <= _CODED and is_text(self._schema.field(name).type)
 
     def _row_bytes(self, schema: pa.Schema) -> int:
         """Bytes in memory of a row of these columns, about."""
-        wide = [8 if pa.types.is_dictionary(field.type) else max(8, self._sizes[field.name][0] + 4) for field in schema]
+        wide = [8 if pa.types.is_dictionary(field.type) else max(8, self._sizes[field.name].row + 4) for field in schema]
         return max(1, sum(wide))
 
     @cached_property
-    def _sizes(self) -> dict[str, tuple[int, int]]:
-        """For each column the most bytes per row, and of a dictionary beyond the codes, of any row group."""
-        found = dict.fromkeys(self._schema.names, (0, 0))
+    def _sizes(self) -> dict[str, _ColumnSize]:
+        found = dict.fromkeys(self._schema.names, _ColumnSize())
         for group in map(self._metadata.row_group, range(self._metadata.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
                 name = chunk.path_in_schema if chunk.path_in_schema in found else chunk.path_in_schema.split(".")[0]
                 size = chunk.total_uncompressed_size
                 dictionary = size - 4 * group.num_rows if chunk.has_dictionary_page else size
-                width, most = found.get(name, (0, 0))
-                found[name] = max(width, size // max(group.num_rows, 1)), max(most, dictionary)
+                widest = found.get(name, _ColumnSize())
+                here = _ColumnSize(size // max(group.num_rows, 1), dictionary, size)
+                found[name] = _ColumnSize(*map(max, widest, here))
         return found
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:

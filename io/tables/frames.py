@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.foundation.opened import read_file
+from streamcut.foundation.opened import opened_file, read_file
 from streamcut.foundation.units import format_bytes
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.table import Spelling
@@ -111,14 +111,14 @@ class DocumentFiles(TableFile):
         return pa.schema([pa.field(name, pa.string()) for name in names], {f"streamcut.{each}": each for each in names})
 
     def sample(self) -> pa.RecordBatch:
-        return next(self._batches(self._schema, BatchSize(SAMPLE_BYTES // 8, SAMPLE_ROWS // 8, SAMPLE_BYTES)))
+        return next(self._batches(self._schema, BatchSize(SAMPLE_BYTES // 8, SAMPLE_ROWS // 8, SAMPLE_BYTES), cut=True))
 
-    def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
-        """Batches of as many files as fit `size`, at least one."""
+    def _batches(self, schema: pa.Schema, size: BatchSize, *, cut: bool = False) -> Iterator[pa.RecordBatch]:
+        """Batches of as many files as fit `size`, at least one; of longer files, the beginning if they may be `cut`."""
         rows: list[tuple[str, str]] = []
         held = 0
         for name in self._files:
-            text = self._text(name, size) if TEXT in schema.names else ""
+            text = self._text(name, size, cut) if TEXT in schema.names else ""
             if rows and (held + len(text) > size.usual or len(rows) >= size.rows):
                 yield _batch(rows, schema)
                 rows, held = [], 0
@@ -127,12 +127,16 @@ class DocumentFiles(TableFile):
         if rows:
             yield _batch(rows, schema)
 
-    def _text(self, name: str, size: BatchSize) -> str:
+    def _text(self, name: str, size: BatchSize, cut: bool) -> str:
         path = os.path.join(self.name, name)
         try:
-            if os.path.getsize(path) > size.most:
-                raise BadInputError(f"{path}: a document of {format_bytes(os.path.getsize(path))} is too long; raise --memory")
-            content = read_file(path)
+            if (long := os.path.getsize(path)) > size.most and not cut:
+                raise BadInputError(
+                    f"{path}: a document of {format_bytes(long)} is longer than the {format_bytes(size.most)} of one{size.advice}"
+                )
+            with opened_file(path) as file:
+                content = file.read(size.most)
+            content = content[: content.rfind(b" ")] if len(content) < long else content
         except OSError as error:
             raise NotFoundError(f"{path}: {error.strerror}") from None
         if b"\0" in content:

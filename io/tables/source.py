@@ -38,7 +38,7 @@ _SMALLER = 4  # divides batches of texts, and of numbers written as text, which 
 _CELL = 80  # bytes per value while rows are made
 _FEW_ROWS, _FEW_BYTES = (16, 64), 64 << 20  # least rows of a batch for any number of columns, which have a fixed cost each
 _FEW = 1 << 14  # rows of a frame below which a second thread gains nothing
-_SCORED = Sizes()
+_SCORED = Sizes(row=1 << 29)
 
 
 class _At(NamedTuple):
@@ -68,6 +68,7 @@ class TableSource:
         raw: Raw | None = None,
     ) -> None:
         self.files, self.maker, self.told, self._sizes, self._options = files, maker, told, sizes, options
+        self._advice = "; raise --memory" if raw is None else ""  # which does not change the sizes of rows that are scored
         self._kept, self._same_columns, rule = None if raw is None else raw.kept, options.recipe is None, maker.recipe.labels
         words = rule.none or rule.words or rule.learned or rule.comparison
         self._one_coding = raw is None and options.labels_as == "auto" and not words  # files may not code a label as 0 and as −1
@@ -75,7 +76,7 @@ class TableSource:
         self.counters: Counter[str] = Counter()
         self.paths = [file.name for file in files if file.name != FRAME_NAME]
         self.identity = {"inputs": [describe(file.name) for file in files]}
-        self.held_bytes = max(len(maker.columns) * file.column_bytes + file.batch_bytes for file in files)
+        self.held_bytes = max(file.reading_bytes(maker.columns) + file.batch_bytes for file in files)
         counts = [file.n_rows for file in files]
         if None not in counts:
             self.total_rows = sum(count for count in counts if count is not None)
@@ -99,13 +100,14 @@ class TableSource:
             raise UsageError("the model was trained on rows without labels")
         files = [form.reader_class()(each, recipe.table.spelling) for each in paths]
         how = (raw.labelled, raw.missing_labels, raw.keep)
-        options = ConvertOptions(recipe=recipe, missing_labels=raw.missing_labels)
         if how not in recipe.prepared:  # else its encoder was made for the rows before
+            options = ConvertOptions(recipe=recipe, missing_labels=raw.missing_labels)
             recipe.prepared.clear()
-            recipe.prepared[how] = RowMaker(recipe, options, labels=raw.labelled, keep=raw.keep)
+            recipe.prepared[how] = options, RowMaker(recipe, options, labels=raw.labelled, keep=raw.keep)
+        options, maker = recipe.prepared[how]
         few = files[0].name == FRAME_NAME and (files[0].n_rows or _FEW) < _FEW
         sizes = _SCORED._replace(threads=1) if few else _SCORED
-        return cls(files, recipe.prepared[how], options, sizes, raw=raw)
+        return cls(files, maker, options, sizes, raw=raw)
 
     @property
     def n_features(self) -> int | None:
@@ -208,7 +210,7 @@ class TableSource:
         block = max(int(_BLOCKS * self._sizes.block), row * max(least, min(enough, _FEW_BYTES // row)) // _TIMES)
         texts = self.files[number].guesses or any(column.role == TEXT for column in table.columns)
         rows = max(1, _TIMES * block // row)
-        return BatchSize(max(1, block // (_SMALLER if texts else 1)), rows, max(self._sizes.row // 8, block))
+        return BatchSize(max(1, block // (_SMALLER if texts else 1)), rows, max(self._sizes.row // 8, block), self._advice)
 
     def _schema(self, file: TableFile, columns: Sequence[str]) -> pa.Schema:
         """The types used to read `columns` of a file."""

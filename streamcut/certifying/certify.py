@@ -15,7 +15,7 @@ from streamcut.bundle.penalty import penalty_of
 from streamcut.certifying.estimators import foreign
 from streamcut.certifying.model_files import read_foreign
 from streamcut.compiled import vectors
-from streamcut.data.datasets import labelled
+from streamcut.data.datasets import labelled, origin
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.views import OccurringDataset, ScaledDataset
@@ -23,6 +23,7 @@ from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.foundation.shown import Shown
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Statistics
+from streamcut.io.sources.lazy import framed
 from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import is_model, load_model
@@ -196,6 +197,7 @@ def certify(
     memory: str = "auto",
 ) -> Certified:
     """See streamcut.api."""
+    data = framed(data)
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
     from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model
@@ -204,7 +206,7 @@ def certify(
         asked = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
         ours = _expect_ours(load_model(model, expect) if from_file else model, what, asked)
         with labelled(ours, data, memory) as dataset:
-            return _certified(ours, what, dataset, passes, memory)
+            return _certified(ours, what, dataset, origin(ours, data), passes, memory)
     theirs = read_foreign(os.fspath(model), expect) if from_file else foreign(model)
     theirs = theirs.completed(C, loss, intercept, epsilon)
     with labelled(None, theirs.in_numbers(data), memory) as dataset:
@@ -212,11 +214,12 @@ def certify(
         if divisors is not None:
             divisors = np.append(divisors, np.ones(len(start.weights) - len(divisors)))
             dataset = ScaledDataset(dataset, GIVEN, divisors)
-        return _certified(start, theirs.what, dataset, passes, memory)
+        return _certified(start, theirs.what, dataset, origin(None, data), passes, memory)
 
 
-def _certified(start: LinearModel, what: str, dataset: Dataset, passes: int, memory: str) -> Certified:
-    """One pass for F of the model `start`, then `passes` of training from it, over rows that match it; `what` names it."""
+def _certified(start: LinearModel, what: str, dataset: Dataset, made_of: dict[str, Any], passes: int, memory: str) -> Certified:
+    """One pass for F of the model `start`, then `passes` of training from it, over rows that match it; `what` names it, `made_of`
+    the rows."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
         values = objectives(start, dataset)
     at_most, at_least = [F + 2.0 * error for F, error in values], [F - 2.0 * error for F, error in values]
@@ -245,7 +248,8 @@ def _certified(start: LinearModel, what: str, dataset: Dataset, passes: int, mem
     ]
     begun = {"model": what, "primal": primal, "at_most": course[-1].at_most, "at_least": course[-1].at_least}
     posed = replace(found.problem, scale=GIVEN) if isinstance(dataset, ScaledDataset) else found.problem
-    better = replace(found, problem=posed, parameters=found.parameters | {BEGUN: begun})
+    asked = {name: found.parameters[name] for name in start.problem.training()}  # and not the limits of this run
+    better = replace(found, problem=posed, parameters=asked | made_of | {BEGUN: begun})
     classes = () if len(given) == 1 else tuple(
         (label, each, part(max(0.0, F - one.primal), each.primal))
         for label, each, F, one in zip(start.labels or (), given, at_least, found.certificates, strict=True)

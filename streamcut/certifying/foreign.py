@@ -83,10 +83,15 @@ class Foreign:
         X, y, *weight = data
         known, y = np.asarray(self.words), np.asarray(y)
         if not np.isin(y, known).all():
-            names = f"{', '.join(map(repr, self.words[:-1]))} and {self.words[-1]!r}"
-            raise BadInputError(f"{self.what} knows labels {names}, and the data has others")
+            raise BadInputError(f"{self.what} knows labels {self._names()}, and the data has others")
+        if lacking := [word for word in self.words if not (y == word).any()]:
+            raise BadInputError(f"{self.what} knows labels {self._names()}, and the data has no {lacking[0]!r}")
         numbers = np.asarray(self.said.get("labels") or (-1.0, 1.0))
         return (X, numbers[np.searchsorted(known, y)], *weight)
+
+    def _names(self) -> str:
+        """The labels as the model has them."""
+        return "" if self.words is None else f"{', '.join(map(repr, self.words[:-1]))} and {self.words[-1]!r}"
 
     def model(self, statistics: Statistics) -> LinearModel:
         """Itself as a model for rows with these statistics, about which nothing is proved. Raises UsageError, BadInputError."""
@@ -111,6 +116,11 @@ class Foreign:
         if regresses:
             labels = None if self.words is None else (-1.0, 1.0)
         if labels is not None and (odd := sorted(set(found or ()) ^ set(labels))):
+            if self.words is not None:  # rows with these labels have them as numbers by now
+                numbers = ", ".join(f"{label:g}" for label in labels)
+                raise BadInputError(
+                    f"{self.what} knows labels {self._names()}; give (X, y) with these, or rows with {numbers} in their place"
+                )
             some = ", ".join(f"{label:g}" for label in odd[:10])
             raise BadInputError(f"{self.what} and the data do not have the same labels: {some}")
         return None if regresses else labels

@@ -1,6 +1,6 @@
 """Commands made of the verbs of streamcut.api: their signatures become options, their texts help.
 
-A command is a function: `run` of a module of this package, or one of using.py. What stands before the * in its signature are
+A command is the function of its name in a module of this package. What stands before the * in its signature are
 arguments, the rest options; what the verb has, too, takes default and text from there, the rest from the function itself. With
 **asked it has all other options of the verb, and those that `has` says, which are made of records of options (streamcut.options).
 Before it runs, files that it would write are refused where they exist, or are among those that it reads.

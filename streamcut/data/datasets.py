@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from streamcut.data.inputs import arrays_of, opened, with_labels
+from streamcut.data.inputs import arrays_of, opened, require_same_numbers, with_labels
 from streamcut.errors import UsageError
 from streamcut.foundation.files import scratch_folder
-from streamcut.foundation.redaction import redacted
-from streamcut.io.dataset import Dataset
+from streamcut.foundation.redaction import path_of, redacted
+from streamcut.io.dataset import Dataset, View
 from streamcut.io.formats.finding import claim, is_raw
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe, require_same
@@ -103,6 +104,21 @@ def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
     return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)
 
 
+def _converted_by(model: Model | None, data: Any) -> dict[str, Any]:
+    """The options that raw rows of `data` are converted with for `model`, beside its recipe."""
+    parameters = {} if model is None else model.parameters
+    how = dict(parameters.get("convert") or {})
+    if not isinstance(data, str | os.PathLike) or os.fspath(data) != parameters.get("data"):
+        how.pop("format", None)  # of the training data: this may be another container of the same rows
+    return how
+
+
+def origin(model: Model | None, data: Any) -> dict[str, Any]:
+    """The parameters `data` and `convert` of a model that was trained on the rows of `data` as `labelled` opens them."""
+    place = path_of(data)
+    return ({} if place is None else {"data": place}) | ({"convert": _converted_by(model, data)} if _unstored(data) else {})
+
+
 @contextmanager
 def labelled(model: Model | None, data: Any, memory: Any = "auto") -> Iterator[Dataset]:
     """The rows of `data` with the features and labels that `model` takes, as an opened data set: the one door to labelled rows.
@@ -113,21 +129,26 @@ def labelled(model: Model | None, data: Any, memory: Any = "auto") -> Iterator[D
 
     Raises BadInputError for a store of another recipe, what `convert` and opening raise.
     """
-    recipe, parameters = (None, {}) if model is None else (model.recipe, model.parameters)
-    how = dict(parameters.get("convert") or {})
-    if not isinstance(data, str | os.PathLike) or os.fspath(data) != parameters.get("data"):
-        how.pop("format", None)  # of the training data: this may be another container of the same rows
-    data = with_labels(framed(data), recipe)
-    if isinstance(data, tuple) and not is_lazy(data[0]):
-        yield arrays_of(data, recipe)
-        return
+    recipe, how, data = None if model is None else model.recipe, _converted_by(model, data), framed(data)
+    data = with_labels(data, recipe)
     with ExitStack() as held:
-        if isinstance(data, tuple):
+        if isinstance(data, tuple) and is_lazy(data[0]):
             data, _ = held.enter_context(stored(data, None, None, None, memory))
         rows = opened(held.enter_context(measurable(data, recipe, None, memory, {**how, "on_told": None})))
         if recipe is not None and not isinstance(rows, MemoryDataset):
             require_same(recipe, rows.recipe, str(rows.path))
+        require_same_numbers(recipe, rows.recipe, str(rows.path or "the rows"))
         yield rows
+
+
+class NamedRows(View):
+    """The rows of `inner`, known by the path of `data`, of which they may have been made; without one by none."""
+
+    def __init__(self, inner: Dataset, data: Any) -> None:
+        super().__init__(inner)
+        self.paths = places = path_of(data)
+        self.path = shlex.join(places) if isinstance(places, list) else places
+        self.manifest, self.read = inner.manifest, inner.read
 
 
 @contextmanager

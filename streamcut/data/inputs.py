@@ -50,10 +50,10 @@ def rows_of(
             return
     data = opened(data)
     raw.expect_no_columns("a store keeps no columns; give the table itself")
-    renamed = None
+    where = str(data.path or "the rows")
     if not isinstance(data, MemoryDataset):
-        require_same(recipe, data.recipe, str(data.path))
-        renamed = _other_numbers(recipe, data.recipe, str(data.path)) if raw.labelled else None
+        require_same(recipe, data.recipe, where)
+    renamed = _other_numbers(recipe, data.recipe, where) if raw.labelled else None
     expect(data.manifest)
     buffers = data.buffers()
     for shard in range(len(data.manifest.shards)):
@@ -131,6 +131,21 @@ def _matches(path: str) -> bool:
     import glob
 
     return glob.has_magic(path) and any(glob.iglob(path, recursive=True))
+
+
+def require_same_numbers(
+    recipe: Recipe | None, other: Recipe | None, where: str, than: str = "the model's training data"
+) -> None:
+    """Raise BadInputError if a word that is a label has another number in the data `where`, of recipe `other`, than in `than`."""
+    ours, theirs = ((each or PLAIN).labels.names for each in (recipe, other))
+    numbers = {word: number for number, word in ours.items()}
+    for number, word in theirs.items() if ours else ():
+        if numbers.get(word, number) != number or ours.get(number, word) != word:
+            known = f"{numbers[word]:g}" if word in numbers else "no label"
+            raise BadInputError(
+                f"{where}: label {word!r} is {number:g} here, and {known} in {than}; prepare these data with the recipe "
+                "of the others (--recipe MODEL or STORE)"
+            )
 
 
 def _other_numbers(recipe: Recipe | None, other: Recipe | None, where: str) -> Callable[[np.ndarray], np.ndarray] | None:

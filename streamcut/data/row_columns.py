@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from streamcut.io.recipe.table import Spelling
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, decoded, kind_of
 from streamcut.io.tables.files import TableFile, require
+from streamcut.io.tables.roles import names_in
 from streamcut.io.tables.times import times_of
 
 
@@ -31,9 +32,11 @@ def files_of(data: Any, wanted: str, spelling: Spelling) -> list[TableFile]:
     return [form.reader_class()(path, spelling) for path in paths] if form is not None and form.is_table else []
 
 
-def names_with(names: str | Sequence[str], column: str) -> tuple[str, ...]:
-    """The column names of an option of `convert`, a sequence or a text with commas, and `column`."""
-    return (*(names.split(",") if isinstance(names, str) else names), column)
+def with_id(convert: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """The options `convert` with which `column` makes no features; of lists only those that are named make any."""
+    if convert.get("index_column") is not None:
+        return dict(convert)
+    return {**convert, "id": tuple(dict.fromkeys([*names_in(convert.get("id") or ()), column]))}
 
 
 def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:

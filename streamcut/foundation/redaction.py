@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from typing import Any
 
 HIDDEN = "***"
 _ACCOUNTS = ("abfs", "abfss", "wasb", "wasbs", "az", "adl")  # of Azure: the part before @ is a container, if it has no colon
@@ -30,6 +32,18 @@ def redacted(text: str) -> str:
         shown.append(_piece(piece, scheme[0].lower() if scheme else ""))
         before = piece
     return "://".join(shown)
+
+
+def path_of(data: Any) -> str | list[str] | None:
+    """The path of `data` (a path, several, an opened data set), or of the stores it joins, without secrets; None: it has none."""
+    places = data if isinstance(data, str | os.PathLike | list) else getattr(data, "paths", getattr(data, "path", None))
+    if not isinstance(places, list):
+        return None if places is None else redacted(os.fspath(places))
+    return (
+        [redacted(os.fspath(place)) for place in places]
+        if all(isinstance(place, str | os.PathLike) for place in places)
+        else None
+    )
 
 
 def _piece(piece: str, scheme: str) -> str:

@@ -52,7 +52,7 @@ class RoundsJob(ExactKernelJob):
         needs = super().needs(manifest)
         if self.held_out is None:
             return needs
-        own = 0 if self.held_out.path is None else buffer_bytes(self.held_out.manifest)
+        own = 0 if self.held_out.manifest.backend == "memory" else buffer_bytes(self.held_out.manifest)
         return replace(needs, more=(*needs.more, ("scoring held-out rows", _SCORING_BYTES + own)))
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:

@@ -32,8 +32,8 @@ Linear time, with OCAS's best point and line search, F(w_b) from scores kept as 
 The paper cuts at w itself and returns the last one. Every F above is over all examples, so w_b is truly the best point tried;
 only the model is sampled: that it lies nowhere far above R, hence F(w_b) within C̄ε of the optimum, holds with high probability
 only (Theorem 2). A cut at w_c may leave w unchanged: then the next one is taken at w. Samples come from the 4r wrong examples of
-the smallest pseudo-random keys, a uniform sample that the pass collects; should no draw out of many be violated, another pass
-collects others.
+the smallest pseudo-random keys, a uniform sample that the pass collects and that is read once for all draws, which counts as
+another pass; should no draw out of many be violated, the next iteration collects others.
 
 Samples are drawn without replacement, where the paper leaves that open: with all examples in it a cut is the exact one. The gains
 of the linear algorithm, and the failure of unequal sampling rates: sampled_cuts.md.
@@ -193,10 +193,11 @@ def _linear(s: SampledState, oracle: SampledOracle, number: int, epsilon: float)
     redraws, cut = 0, None
     enough = bool(F[best] <= 0.5 * s.master.square + oracle.c_bar * limit)
     if not enough and len(found.keys):  # else none is wrong at this point, and the next one is w
-        cut = oracle.cut_from(found, line, place, s.bundle, 0, number)
+        wrong = oracle.wrong(found)
+        cut = oracle.cut_from(found, wrong, line, place, s.bundle, 0, number)
         while cut.value <= limit and redraws < _MOST_DRAWS:
             redraws += 1
-            cut = oracle.cut_from(found, line, place, s.bundle, redraws, number)
+            cut = oracle.cut_from(found, wrong, line, place, s.bundle, redraws, number)
         cut = cut if cut.value > limit else None
     return _Look(float(F[best]), float(risk[-1]) - s.master.xi, cut, enough, float(steps[best]), redraws)
 

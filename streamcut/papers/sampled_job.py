@@ -24,7 +24,7 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.kernel_columns import TILE
 from streamcut.papers.sampled import SampledSolution
-from streamcut.papers.sampled_oracle import SampledOracle
+from streamcut.papers.sampled_oracle import CANDIDATES, SampledOracle
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_proof import Proof
 from streamcut.papers.sampled_tasks import SampledHinge, SampledMulticlass, SampledSequence, SampledTask
@@ -95,7 +95,7 @@ class SampledJob:
         dense = dense_bytes(rows, 1.5 * entries, d)
         scores = 4 * self.max_cuts * columns
         block = 48 * columns * max(shard.rows for shard in manifest.shards)  # both ends of a line and a point of it
-        kept = (4 * cut + 8 * rows * scores) if self.options.record.margins else (32 * cut + rows * 2 * scores)
+        kept = (2 * CANDIDATES * cut + 8 * rows * scores) if self.options.record.margins else (32 * cut + rows * 2 * scores)
         return Needs(
             dimension=0,
             row_bytes=scores * self.options.record.margins,

@@ -148,16 +148,24 @@ class SampledOracle:
         seed = self._seed * 1_000_003 + round_number
         return self._read(LossesPass(self._task, line, place, added, CANDIDATES * self.samples, seed))
 
-    def cut_from(self, sums: LossSums, line: Segment, place: int, bundle: GramBundle, draw: int, round_number: int) -> SampledCut:
-        """A cut of examples drawn from those found wrong, which are read again; Σ Δ is that of all rows (Algorithm 3, line 19).
+    def wrong(self, sums: LossSums) -> Examples:
+        """The examples that a pass found wrong and kept, in row order. They are read again, which counts as a pass."""
+        order = np.argsort(sums.first)
+        examples = self._fetched(sums.first[order], sums.lengths[order])
+        self.passes += 1
+        return examples
+
+    def cut_from(
+        self, sums: LossSums, wrong: Examples, line: Segment, place: int, bundle: GramBundle, draw: int, round_number: int
+    ) -> SampledCut:
+        """A cut of examples drawn from the `wrong` ones of a pass; Σ Δ is that of all rows (Algorithm 3, line 19).
 
         The draw is by their keys, and the sample in row order: neither depends on the order in which the pass met them.
         """
         chosen = np.argsort(sums.keys)
         if len(chosen) > self.samples:
             chosen = chosen[np.random.default_rng([self._seed, round_number, draw]).permutation(len(chosen))[: self.samples]]
-        chosen = chosen[np.argsort(sums.first[chosen])]
-        sample = self._fetched(sums.first[chosen], sums.lengths[chosen])
+        sample = wrong.take(np.sort(np.searchsorted(wrong.numbers[wrong.starts[:-1]], sums.first[chosen])))
         cached = np.asarray(self._runner.rows["cached"][sample.numbers])
         self._runner.row_state.release(0, self.rows)
         path, _, _ = self._task.judge(sample.starts, sample.target, *line.at(float(line.steps[place]), line.ends(cached)))

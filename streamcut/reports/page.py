@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
-from streamcut.config import COMMON, IN_MEMORY, SETTINGS, TrainOptions
+from streamcut.config import COMMON, IN_MEMORY, ROWS_IN_MEMORY, SETTINGS, TrainOptions
 from streamcut.errors import BadInputError
 from streamcut.evaluation import collect
 from streamcut.foundation.opened import read_lines
@@ -155,8 +155,9 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
         data = "rows.zarr"
     words = ["streamcut", "train", *(data if isinstance(data, list) else [data]), "--output", file]
     asked = {**model.parameters, "solver": model.solver}  # the meaning of "auto" may change
-    if asked.get("warm_start") == IN_MEMORY:
-        del asked["warm_start"]
+    for name, unnamed in (("warm_start", IN_MEMORY), ("validation", ROWS_IN_MEMORY)):
+        if asked.get(name) == unnamed or isinstance(asked.get(name), list):  # the command takes one path
+            del asked[name]
     known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)

@@ -143,6 +143,18 @@ def test_the_support_is_that_of_scikit_learn(sparse):
     np.testing.assert_allclose(linear.decision_function(X), X @ linear.coef_[0] + linear.intercept_, atol=1e-9)
 
 
+def test_only_vectors_that_are_rows_have_numbers():
+    machine, rows = StreamcutClassifier(kernel="rbf", epochs=2.0), {tuple(row) for row in X.tolist()}
+    for budget, maintenance in ((200, "merge"), (20, "merge"), (20, "remove")):
+        vectors = machine.set_params(budget=budget, maintenance=maintenance).fit(*TWO).support_vectors_.toarray()
+        merged = any(tuple(row) not in rows for row in vectors.tolist())
+        assert merged == (budget == 20 and maintenance == "merge")
+        assert [hasattr(machine, name) for name in ("support_", "n_support_")] == [not merged] * 2
+        if not merged:
+            np.testing.assert_array_equal(vectors, X[machine.support_])
+            assert machine.n_support_.tolist() == np.bincount(y[machine.support_]).tolist()
+
+
 def test_weights_become_sparse_and_dense_again():
     machine = LogisticRegression(l1=10.0).fit(*TWO)
     dense, scores = machine.coef_, machine.decision_function(X)

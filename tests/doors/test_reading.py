@@ -62,14 +62,6 @@ def test_types_of_arrow_are_the_numbers_and_words_that_they_are(folder):
         np.testing.assert_array_equal(ours, theirs)
 
 
-HARD = ["4.9e-324", "3.3e-310", "-2.2250738585072011e-308", "1.7976931348623157e100"]  # subnormal, almost normal, large
-HARD += [
-    "9007199254740993.00000000001",
-    "0.1000000000000000055511151231257827",
-    "123456789012345678901234567890e-10",
-]  # near halves
-
-
 @pytest.fixture
 def matrix(folder):
     """X.npz, X.mtx, y.txt, and the rows as a store, x.zarr: X (300, 20), y (300,)."""

@@ -103,6 +103,22 @@ def test_groups_and_times_decide_which_rows_are_held_out():
     assert latest.rows == (960, 240)
 
 
+def test_groups_are_held_out_of_lists_and_beside_other_ids(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    frame = table()
+    lists = {"i": [[0, 1]] * ROWS, "v": [[float(flag), 1.0] for flag in frame.flag], "y": frame.y, "user": frame.user}
+    pq.write_table(pa.table(lists), tmp_path / "lists.parquet")
+    how = {"index_column": "i", "value_column": "v"}
+    kept, others = streamcut.fit(tmp_path / "lists.parquet", "y", group_column="user", C=1.0, convert=how), {"id": "row, city"}
+    assert kept.rows == streamcut.fit(frame, "y", group_column="user", C=1.0).rows
+    names = streamcut.fit(frame, "y", group_column="user", C=1.0, convert=others).model.recipe.names
+    assert not any(name.startswith(("user", "row", "city")) for name in names)
+    found = streamcut.cross_validate(tmp_path / "lists.parquet", label="y", group_column="user", folds=3, convert=how)
+    assert len(found.table) == 3
+
+
 def test_several_classes_and_numbers_as_targets(tmp_path):
     r = np.random.default_rng(3)
     x = r.normal(size=(600, 2))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from shutil import copytree
+
 import numpy as np
 import pandas as pd
 import pyarrow.csv
@@ -33,6 +35,21 @@ def folders(tmp_path_factory):
                 text = " ".join([*r.choice([f"w{j}" for j in range(30)], 12), *r.choice(words, 2), "Café"])
                 (place / part / topic / f"{k:03}").write_bytes(text.encode("latin-1" if k % 3 else "utf-8"))
     return place
+
+
+def test_only_documents_that_do_not_fit_are_refused(folders, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    copytree(folders / "train", "docs")
+    for topic, megabytes in (("cars", 12), ("space", 12)):  # more than is read to guess what the texts are
+        (tmp_path / "docs" / topic / "long").write_text(f"{TOPICS[topic][0]} é " * (megabytes * 10**6 // 9))
+    streamcut.convert("docs", "docs.zarr", memory="4GB", labels="label")
+    model = streamcut.train("docs.zarr")
+    (tmp_path / "docs/space/long").write_text("moon " * 8_000_000)
+    assert streamcut.predict(model, "docs")[-1] == "space"
+    with open("docs/space/long", "r+b") as file:
+        file.truncate(70_000_000)
+    with pytest.raises(BadInputError, match=r"long: a document of 70\.0 MB is longer than the 67\.1 MB of one$"):
+        streamcut.predict(model, "docs")
 
 
 def test_a_folder_of_documents_is_the_table_of_its_texts(folders, tmp_path):

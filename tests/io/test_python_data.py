@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 
@@ -114,6 +115,29 @@ def test_what_create_refuses(rows, tmp_path):
     with streamcut.create(tmp_path / "a.zarr", force=True) as out:
         out.append(X[:5], y[:5])
     assert streamcut.open(tmp_path / "a.zarr").manifest.statistics.n_rows == 5
+
+
+def test_a_row_that_memory_does_not_hold_is_refused_by_its_number(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = sp.csr_array((np.ones(6_000_002, np.float32), [*range(2), *range(6_000_000)], [0, 2, 6_000_002]))
+    sp.save_npz("X.npz", X, compressed=False)
+    np.save("y.npy", [0.0, 1.0])
+
+    def created(memory):
+        with streamcut.create("a.zarr", memory=memory, force=True) as out:
+            out.append(X, [0.0, 1.0])
+
+    def converted(memory):
+        streamcut.convert("X.npz", "a.zarr", labels="y.npy", memory=memory, force=True)
+
+    for make in (created, converted):
+        with pytest.raises(MemoryBudgetError, match="at least") as refused:
+            make("1MB")
+        least = re.search(r"at least ([\d.]+ \w+)", str(refused.value))[1].replace(" ", "")
+        with pytest.raises(MemoryBudgetError, match=r"row 1 \(0-based\): the row has 6,000,000 entries, and memory leaves room"):
+            make(least)
+        make("4GB")
+        assert streamcut.open("a.zarr").manifest.statistics.max_row_nnz == 6_000_000
 
 
 _KILLED = """

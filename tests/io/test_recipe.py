@@ -55,6 +55,26 @@ def test_stores_of_another_recipe_are_refused(folder, tmp_path, options, reason)
         streamcut.train(str(tmp_path / "a.zarr"), solver="sbp", nu=0.1, validation=str(folder / "hashed.zarr"))
 
 
+def test_words_with_other_numbers_are_renumbered_or_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).standard_normal((200, 4))
+    y, rows = np.where(X[:, 0] > 0, "spam", "ham"), {}
+    for first in ("ham", "spam"):  # the word that comes first is number 0
+        order = np.argsort(y != first, kind="stable")
+        with streamcut.create(f"{first}.zarr") as out:
+            out.append(X[order], y[order])
+        rows[first] = streamcut.rows(X[order], y[order])
+    model, kernel = streamcut.train("ham.zarr"), {"kernel": "rbf", "gamma": 0.3, "budget": 20, "epochs": 2.0}
+    expected = streamcut.evaluate(model, "ham.zarr").accuracy
+    for there in ("spam.zarr", rows["spam"]):
+        assert streamcut.evaluate(model, there).accuracy == expected > 0.9
+        for task in (streamcut.calibrate, lambda m, d: streamcut.train("ham.zarr", validation=d, **kernel)):
+            with pytest.raises(BadInputError, match=r"label 'spam' is 0 here, and 1 in the .*data; .*recipe"):
+                task(model, there)
+    same = streamcut.train("ham.zarr", validation=rows["ham"], **kernel)
+    assert same.history[-1]["validation"] == streamcut.evaluate(same, "ham.zarr").accuracy > 0.8
+
+
 def test_the_index_base_is_that_of_training(tmp_path):
     for base in (0, 1):
         (tmp_path / f"{base}.svm").write_text(text(150, 4, named=False, base=base))

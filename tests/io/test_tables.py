@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 
 import kit.shared.tables
@@ -17,9 +18,24 @@ from kit.stored import matrix
 from sklearn.feature_extraction import DictVectorizer
 
 import streamcut
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 
 frame = kit.shared.tables.frame
+
+
+def test_wide_columns_of_parquet_count_beside_narrow_ones(tmp_path):
+    """The least memory is that of the columns that are read, not of as many average ones."""
+    n, random, least = 1 << 17, np.random.default_rng(0), []
+    wide = {f"w{k}": random.standard_normal(n) for k in range(60)}
+    narrow = {f"n{k}": np.zeros(n) for k in range(240)}
+    pyarrow.parquet.write_table(pa.table({"y": random.integers(0, 2, n), **wide, **narrow}), tmp_path / "t.parquet")
+    for names in (wide, [*narrow][:60]):
+        how = {"numeric": [*names], "drop": [*({**wide, **narrow}.keys() - {*names})], "standardise": False}
+        with pytest.raises(MemoryBudgetError) as refused:
+            streamcut.convert(tmp_path / "t.parquet", tmp_path / "t.zarr", labels="y", memory="1MB", **how)
+        number, unit = re.search(r"at least ([\d.]+) ([MG])B", str(refused.value)).groups()
+        least.append(float(number) * (1000 if unit == "G" else 1))
+    assert least[0] > least[1] + 40, least
 
 
 def keys(row: dict, *, crosses=(), numeric=("price", "age"), categorical=("site", "app", "flag"), own=True) -> dict:

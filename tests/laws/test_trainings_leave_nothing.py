@@ -24,7 +24,14 @@ def runners() -> int:
     return sum(type(each).__name__ == "Runner" for each in gc.get_objects())
 
 
-@pytest.mark.parametrize("name", list(ALL)[1::3])  # dual ascent, newton, ocas, cpa, smo, budgets, rounds
+SOME = (  # dual ascent, columns, newton, working sets, ocas, cpa, pairs, labellings, chains, smo, budgets, maps, samples
+    "hinge, C 30, cached", "one-vs-rest, logistic, not cached", "softmax, elastic net", "Crammer-Singer", "squared hinge, newton",
+    "lasso, working set, free intercept", "hinge, ocas, exact cuts", "hinge, cpa", "ranking", "ranking, newton", "F1",
+    "sequences", "one class", "smo", "bsca, numbers", "fourier", "pegasos", "sampled-constant, classes",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_no_cycle_keeps_the_data(name, store, no_collector):
     rows, options, _ = ALL[name]
     streamcut.train(store(rows), max_time=20.0, **options)  # Numba's compiler leaves cycles

@@ -171,15 +171,6 @@ def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, a
         assert alone(outcome, rows, options, seconds=FIRST)["converged"], seed
 
 
-EXPECTED = {  # the best intercept of y = 3 alone
-    "poisson": np.log(3.0),
-    **dict.fromkeys(("squared", "huber", "epsilon-insensitive", "squared-epsilon-insensitive", "quantile"), 3.0),
-}
-CONSTANT = [(loss, penalty) for loss in EXPECTED for penalty in ("none", "l1", "l1_only")]
-for refused in (("poisson", "l1"), ("epsilon-insensitive", "l1_only"), ("quantile", "l1_only")):
-    CONSTANT.remove(refused)  # by name
-
-
 @pytest.mark.parametrize(("loss", "intercept"), LOSSES)
 def test_columns_without_entries_change_no_optimum(loss, intercept, alone):
     kind, options = asked(loss, intercept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -24,6 +25,25 @@ def rows(seed: int, n: int = 40, d: int = 4, task: str = "labels", one_in: int =
 
 linear_model = pytest.importorskip("sklearn.linear_model")
 svm = pytest.importorskip("sklearn.svm")
+
+
+def test_the_command_of_a_certified_model_poses_its_problem(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    X[:, 3] = X[:, 0] > X[:, 3]
+    np.savetxt("t.csv", X, delimiter=",", header="a,b,c,y", comments="")
+    streamcut.convert("t.csv", "t.zarr", labels="y")
+    start = streamcut.train("t.zarr", C=3.0, loss="squared-hinge", tol_relative=0.1)
+    for data in ("t.zarr", "t.csv"):
+        better = streamcut.certify(start, data, 2, memory="2GB").better
+        streamcut.save_model(better, "m.npz")
+        command = streamcut.report("m.npz").command
+        assert data in command
+        assert not any(flag in command for flag in ("--tol", "--max-passes", "--memory", "--warm-start")), command
+        for line in command.replace("--output m.npz", "--output new.npz --force").split(" && "):
+            assert run(*shlex.split(line)[1:])[0] == 0
+        again = streamcut.load_model("new.npz")
+        assert (again.problem, again.fingerprint) == (better.problem, better.fingerprint)
 
 
 def test_a_report_says_what_was_certified(tmp_path):
@@ -126,6 +146,22 @@ def test_an_objective_of_nothing():
     found = streamcut.certify(linear_model.Ridge().fit(X, np.full(len(X), 3.0)), (X, np.full(len(X), 3.0)))
     assert found.certificate.lower_bound >= 0.0
     assert "0 but for rounding" in found.in_words()
+
+
+def test_labels_are_named_as_the_model_has_them(tmp_path):
+    X, y = rows(12, n=60)
+    for low, high, names in ((0, 1, "0 and 1"), ("ham", "spam", "'ham' and 'spam'")):
+        labels = np.where(y > 0, high, low)
+        with streamcut.create(tmp_path / f"{low}.zarr") as out:
+            out.append(X, labels)
+        for model in (linear_model.RidgeClassifier(), linear_model.LogisticRegression()):
+            model.fit(X, labels)
+            assert streamcut.certify(model, (X, labels), 6).at_most < 1e-3
+            with pytest.raises(BadInputError, match=f"labels {names}, and the data has no {high!r}" if low == "ham" else "1"):
+                streamcut.certify(model, (X[y < 0], labels[y < 0]))
+            if low == "ham" or type(model).__name__ == "RidgeClassifier":
+                with pytest.raises(BadInputError, match=f"knows labels {names}; give .X, y. with these, or rows with -1, 1"):
+                    streamcut.certify(model, str(tmp_path / f"{low}.zarr"))
 
 
 def test_refused_by_name():

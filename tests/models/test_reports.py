@@ -146,6 +146,21 @@ def test_plots_are_those_of_the_history_and_the_measures():
     assert report(model, data=streamcut.rows(X[y == 1], y[y == 1])).figures().keys() == {"certificate", "weights"}, "no curves"
 
 
+def test_the_command_names_held_out_rows_that_have_one_path(stores, tmp_path, run):
+    """Others are recorded, and left out."""
+    data, validation = stores
+    held_out = [validation, validation.replace(".zarr", ".svm"), [data, validation], streamcut.rows(*arrays(seed=1))]
+    for rows, recorded in zip(held_out, [*held_out[:3], "rows in memory"], strict=True):
+        model = train(data, kernel="rbf", gamma=0.1, budget=10, epochs=1.0, validation=rows)
+        assert model.parameters["validation"] == recorded
+        words = shlex.split(report(model).command)
+        assert words[words.index("--validation") + 1 :][:1] == [rows] if isinstance(rows, str) else "--validation" not in words
+        assert run(*words[1:], "--output", tmp_path / "m.npz", "--force")[0] == 0
+        assert streamcut.load_model(tmp_path / "m.npz").history[-1].get("validation") == (
+            model.history[-1]["validation"] if isinstance(rows, str) else None
+        )
+
+
 def test_the_commands(stores, tmp_path, run):
     data, validation = stores
     model, page = tmp_path / "m.npz", tmp_path / "m.html"

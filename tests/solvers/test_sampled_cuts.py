@@ -211,6 +211,16 @@ def test_estimates_are_no_convergence(solver):
     assert not {"objective", "model_value"} & set(result)
 
 
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_all_that_is_read_counts_as_passes(solver):
+    """However often samples are drawn again."""
+    X, y, _ = problem(n=600)
+    model = train(streamcut.rows(X, y, shard_nnz=300), solver=solver, samples=20, tol=1e-3, max_passes=300, **RBF)
+    redraws, passes = sum(line["redraws"] for line in model.history), model.history[-1]["passes"]
+    assert model.resources["readings"] <= passes + 2.0, "the proof, and statistics of the rows"
+    assert (redraws > 0) == (solver == "sampled-linear")
+
+
 def test_who_is_interrupted_before_the_proof_has_a_model_without_one():
     X, y, _ = problem(n=300)
     asked, data = [], streamcut.rows(X, y, shard_nnz=100)
