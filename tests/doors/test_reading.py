@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse as sp
@@ -41,25 +36,6 @@ def test_features_are_those_of_scikit_learn(folder):
     streamcut.convert(few, "numbers.zarr", labels="click", dtype="float64")
     ages = content("numbers.zarr")[0][:, 0]
     np.testing.assert_allclose(ages, (few["age"] - few["age"].mean()) / few["age"].std(ddof=0), atol=3e-3)
-
-
-def test_types_of_arrow_are_the_numbers_and_words_that_they_are(folder):
-    """Decimals, dictionaries, small and large integers, missing values: the store is that of the same table as text."""
-    rng = np.random.default_rng(1)
-    price, count = [Decimal(int(cents)) / 100 for cents in rng.integers(-(10**6), 10**6, 200)], rng.integers(0, 90, 200)
-    columns = {
-        "price": pa.array(price, pa.decimal128(20, 2)),
-        "count": pa.array(count, pa.uint8(), mask=count < 9),
-        "far": pa.array(rng.integers(-(2**40), 2**40, 200), pa.int64()),
-        "site": pa.array(rng.choice(["a", "b", "c"], 200)).dictionary_encode(),
-        "click": pa.array(np.where(count > 40, "yes", "no")),
-    }
-    pq.write_table(pa.table(columns), "t.parquet")
-    pa_csv.write_csv(pa.table({**columns, "site": columns["site"].dictionary_decode()}), "t.csv")
-    for end in ("parquet", "csv"):
-        streamcut.convert(f"t.{end}", f"{end}.zarr", labels="click", numeric=["price", "count", "far"], categorical="site")
-    for ours, theirs in zip(content("parquet.zarr"), content("csv.zarr"), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
 
 
 HARD = ["4.9e-324", "3.3e-310", "-2.2250738585072011e-308", "1.7976931348623157e100"]  # subnormal, almost normal, large
