@@ -5,9 +5,13 @@ Optima are those of one number, the intercept, found by a search of their own.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from laws.problems import ROW_LOSSES as LOSSES
+from laws.problems import Rows, objective
 from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
 
@@ -90,6 +94,16 @@ def test_several_classes_without_entries(loss):
         optimum = least(loss, (y == label).astype(float))
         assert certificate.lower_bound <= optimum * (1.0 + 1e-9)
         assert optimum <= certificate.primal * (1.0 + 1e-9)
+
+
+def test_one_query_with_pairs_among_others_is_all_that_counts():
+    qid, y = np.repeat(np.arange(25), 4), np.where(np.arange(ROWS) < 96, 1.0, [0.0, 1.0, 1.0, 2.0] * 25)
+    data = Rows(sp.csr_array(np.random.default_rng(1).normal(size=(ROWS, 3))), y, qid)
+    for C, normalisation in product((1e-2, 10.0), ("pairs", "queries")):
+        options = {"task": "ranking", "normalisation": normalisation, "C": C, "tol_relative": 1e-6, "tol": None}
+        model = streamcut.train(data.in_memory(), **options)
+        assert model.certificate.primal == pytest.approx(objective(model, data, options), rel=1e-9)
+        assert model.converged
 
 
 def separable() -> tuple[np.ndarray, np.ndarray]:
