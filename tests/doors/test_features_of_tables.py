@@ -10,6 +10,7 @@ from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -134,6 +135,9 @@ def in_parquet(rows: pa.Table, path: Path) -> Path:
     return path.with_suffix(".parquet")
 
 
+VIEWS = pa.schema([("y", pa.string_view()), *((n, pa.string_view() if k == pa.string() else k) for n, (_, k) in KINDS.items())])
+
+
 def coded(rows: pa.Table, path: Path) -> pa.Table:
     """Numbers and words as dictionaries, of which some have unsigned codes."""
     for at, name in enumerate(rows.column_names):
@@ -152,6 +156,9 @@ CONTAINERS = {
     "parquet": in_parquet,
     "pandas": lambda rows, path: rows.to_pandas(),
     "polars": lambda rows, path: pl.from_arrow(rows),
+    "views": lambda rows, path: pa.table(rows.cast(VIEWS)),
+    "dicts": lambda rows, path: rows.to_pylist(),
+    "duckdb": lambda rows, path: duckdb.from_arrow(rows),
 }
 
 
@@ -172,6 +179,9 @@ def test_features_are_those_that_the_format_says(container, missing, bits, folde
         for key, value in features(row, edges, missing).items():
             line[abs(murmurhash3_32(key, 0)) % 2**bits if bits else column[key]] += value
     np.testing.assert_allclose(X, expected, rtol=1e-15)
+    model = streamcut.train("t.zarr", bias=1.0, max_passes=1)
+    scores = streamcut.predict(model, data, answer="scores")
+    np.testing.assert_allclose(scores, expected @ model.weights + model.intercept, rtol=1e-9)
     assert bits or (X != 0).any(axis=0).all()
 
 
@@ -209,8 +219,9 @@ def test_a_row_alone_has_the_score_of_its_features(missing, bits):
         for name, values in SPELT.items():
             given, value = values[at % len(values)]
             np.testing.assert_allclose(model.decision_function({**row, name: given}), score({**row, name: value}), rtol=1e-12)
-    many = model.decision_function(rows)
-    np.testing.assert_allclose(many, [score(row) for row in rows.to_pylist()], rtol=1e-12, atol=1e-12)
+    every = [*rows.to_pylist(), dict.fromkeys(names)]
+    for data in (every, pa.Table.from_pylist(every, rows.schema)):
+        np.testing.assert_allclose(model.decision_function(data), [score(row) for row in every], rtol=1e-12, atol=1e-12)
     with pytest.raises(streamcut.errors.BadInputError, match=r"column 'whole': inf is not finite"):
         model.decision_function({**row, "whole": float("inf")})
     with pytest.raises(streamcut.errors.BadInputError, match=r"column 'whole': 9007199254740993 has more digits"):
