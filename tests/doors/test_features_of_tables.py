@@ -224,5 +224,7 @@ def test_a_row_alone_has_the_score_of_its_features(missing, bits):
         np.testing.assert_allclose(model.decision_function(data), [score(row) for row in every], rtol=1e-12, atol=1e-12)
     with pytest.raises(streamcut.errors.BadInputError, match=r"column 'whole': inf is not finite"):
         model.decision_function({**row, "whole": float("inf")})
-    with pytest.raises(streamcut.errors.BadInputError, match=r"column 'whole': 9007199254740993 has more digits"):
-        model.decision_function({**row, "whole": MOST + 1})
+    for most in (MOST + 1, -MOST - 1):
+        for data in ({**row, "whole": most}, pa.Table.from_pylist([{**row, "whole": most}], rows.schema)):
+            with pytest.raises(streamcut.errors.BadInputError, match=rf"column 'whole': {most} has more digits"):
+                model.decision_function(data)

@@ -6,6 +6,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -35,8 +36,10 @@ def rows(kind: str, columns: str = "both") -> tuple[sp.csr_array, dict[str, np.n
     return sp.csr_array(X), {name: found[name] for name in ("y", *sorted(SOME[columns]))}
 
 
-def write(path: Path, X: sp.csr_array, columns: dict[str, np.ndarray], block: int = 37, **options) -> None:
-    with streamcut.create(path, D, **{"shard_nnz": NNZ, **options}) as out:
+def write(
+    path: Path, X: sp.csr_array, columns: dict[str, np.ndarray], block: int = 37, features: int | None = D, **options
+) -> None:
+    with streamcut.create(path, features, **{"shard_nnz": NNZ, **options}) as out:
         for start in range(0, N, block):
             out.append(X[start : start + block], **{name: column[start : start + block] for name, column in columns.items()})
 
@@ -60,7 +63,7 @@ def shards(X: sp.csr_array, columns: dict[str, np.ndarray]) -> list[tuple[int, i
 def test_a_store_is_its_rows_and_what_it_says_of_them_is_true(kind, some, backend, folder, command):
     X, columns = rows(kind, some)
     y, weight, squares = columns["y"], columns.get("weight"), X.power(2).sum(axis=1)
-    write(folder / "s", X, columns, backend=backend)
+    write(folder / "s", X, columns, backend=backend, features=None if some == "neither" else D)
     data, parts = streamcut.open("s"), []
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard)
@@ -72,6 +75,13 @@ def test_a_store_is_its_rows_and_what_it_says_of_them_is_true(kind, some, backen
             np.testing.assert_array_equal(getattr(chunk, name), None if name not in columns else columns[name][part])
     np.testing.assert_array_equal(sp.vstack(parts).toarray(), X.toarray())
     assert [(part.shape[0], part.nnz) for part in parts] == shards(X, columns)
+    for shard, part in enumerate(parts):
+        place = f"s/shards/{shard:06d}"
+        if backend == "hdf5":
+            with h5py.File(f"{place}.h5") as file:
+                assert tuple(file.attrs["shape"]) == part.shape
+        else:
+            assert json.loads(Path(place, "zarr.json").read_bytes())["attributes"]["shape"] == list(part.shape)
     told = json.loads(command("info s --json")[1])
     expected = {
         "rows": N,
