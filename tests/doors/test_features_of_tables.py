@@ -225,6 +225,7 @@ def test_a_row_alone_has_the_score_of_its_features(missing, bits):
     with pytest.raises(streamcut.errors.BadInputError, match=r"column 'whole': inf is not finite"):
         model.decision_function({**row, "whole": float("inf")})
     for most in (MOST + 1, -MOST - 1):
-        for data in ({**row, "whole": most}, pa.Table.from_pylist([{**row, "whole": most}], rows.schema)):
+        large = {**row, "level": 0.5, "whole": most}
+        for data in (large, pa.Table.from_pylist([large], rows.schema)):
             with pytest.raises(streamcut.errors.BadInputError, match=rf"column 'whole': {most} has more digits"):
                 model.decision_function(data)
