@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
-import pyarrow.parquet as pq
 import pytest
 import scipy.io
 import scipy.sparse as sp
 from doors.tables import table
 from kit.stored import content
 from sklearn.feature_extraction import DictVectorizer, FeatureHasher
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 
 import streamcut
 
@@ -43,23 +39,51 @@ def test_features_are_those_of_scikit_learn(folder):
     np.testing.assert_allclose(ages, (few["age"] - few["age"].mean()) / few["age"].std(ddof=0), atol=3e-3)
 
 
-def test_types_of_arrow_are_the_numbers_and_words_that_they_are(folder):
-    """Decimals, dictionaries, small and large integers, missing values: the store is that of the same table as text."""
-    rng = np.random.default_rng(1)
-    price, count = [Decimal(int(cents)) / 100 for cents in rng.integers(-(10**6), 10**6, 200)], rng.integers(0, 90, 200)
-    columns = {
-        "price": pa.array(price, pa.decimal128(20, 2)),
-        "count": pa.array(count, pa.uint8(), mask=count < 9),
-        "far": pa.array(rng.integers(-(2**40), 2**40, 200), pa.int64()),
-        "site": pa.array(rng.choice(["a", "b", "c"], 200)).dictionary_encode(),
-        "click": pa.array(np.where(count > 40, "yes", "no")),
-    }
-    pq.write_table(pa.table(columns), "t.parquet")
-    pa_csv.write_csv(pa.table({**columns, "site": columns["site"].dictionary_decode()}), "t.csv")
-    for end in ("parquet", "csv"):
-        streamcut.convert(f"t.{end}", f"{end}.zarr", labels="click", numeric=["price", "count", "far"], categorical="site")
-    for ours, theirs in zip(content("parquet.zarr"), content("csv.zarr"), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+@pytest.mark.parametrize("bits", [3, 10])
+def test_rows_of_many_columns_are_those_of_feature_hasher(bits, folder):
+    """Numbers among them, some of them 0, some of them of a feature that categories or other numbers have, too."""
+    rng, n = np.random.default_rng(0), 300
+    columns: dict = {f"c{k}": rng.choice(["a", "b", "cc", None], n).tolist() for k in range(100)}
+    columns |= {f"x{k}": rng.integers(-2, 3, n).astype(float).tolist() for k in range(50)}
+    frame, options = pa.table({"y": [0, 1] * (n // 2), **columns}), {"missing": "zero", "standardise": False, "dtype": "float64"}
+    streamcut.convert(frame, "t.zarr", labels="y", hash_bits=bits, **options)
+    rows = [{name: value for name, value in row.items() if value is not None} for row in frame.drop_columns("y").to_pylist()]
+    ours, theirs = content("t.zarr")[0], FeatureHasher(1 << bits, alternate_sign=False).transform(rows)
+    assert abs(sp.csr_array(ours) - theirs).max() == 0
+
+
+TEXTS = [
+    "Hello World, hello a b cc",
+    "",
+    "the Cat sat on\tthe  mat ÄÖ Σίσυφος İstanbul",
+    "x_1 ſ Ⱥbc 日本語 K\u00a0\u00a0kelvin",
+    None,
+]
+TEXTS += [
+    "a\u2003 b\x85\x1c c",
+    "\U00010400\U00010428 \U0001f600\U0001f600 \u1680\u3000 é\u0301",
+    "ab" * 40,
+    "  ",
+    "\ud7ff\ue000 \u07ff\u0800 zz",
+]
+
+
+@pytest.mark.parametrize("ngrams", ["1,1", "1,2", "2,3", "chars:1,3", "chars:3,3"])
+def test_words_of_texts_are_those_of_scikit_learn(ngrams, folder):
+    rng, (kind, _, sizes) = np.random.default_rng(2), ngrams.rpartition(":")
+    points = np.concatenate([rng.integers(1, 0xD800, 400), rng.integers(0xE000, 0x110000, 100), rng.integers(32, 0x250, 1500)])
+    texts = [*TEXTS, *("".join(map(chr, rng.choice(points, 30))) for _ in range(150))]
+    frame = pa.table({"y": [0, 1] * 80, "t": texts})
+    how = {"ngram_range": tuple(map(int, sizes.split(","))), "analyzer": "char" if kind else "word"}
+    given = {"labels": "y", "text": "t", "ngrams": ngrams, "text_weights": "counts"}
+    streamcut.convert(frame, "h.zarr", hash_bits=12, **given)
+    hasher = HashingVectorizer(n_features=1 << 12, alternate_sign=False, norm=None, **how)
+    np.testing.assert_array_equal(content("h.zarr")[0], hasher.transform(text or "" for text in texts).toarray())
+    streamcut.convert(frame, "d.zarr", **given)
+    counter, names = CountVectorizer(**how), streamcut.open("d.zarr").recipe.names
+    counts = counter.fit_transform(text or "" for text in texts).toarray()
+    assert sorted(names) == sorted(counter.vocabulary_)
+    np.testing.assert_array_equal(content("d.zarr")[0], counts[:, [counter.vocabulary_[name] for name in names]])
 
 
 @pytest.fixture

@@ -1,21 +1,18 @@
-"""Tables become the rows that scikit-learn's transformers would make, whatever they are stored as and however they are read."""
+"""Labels of tables, the recipes of tables, and what a dry run shows."""
 
 from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
 
 import kit.shared.tables
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from kit.shared.tables import OPTIONS, N, write
 from kit.stored import matrix
-from sklearn.feature_extraction import DictVectorizer
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
@@ -56,40 +53,6 @@ def keys(row: dict, *, crosses=(), numeric=("price", "age"), categorical=("site"
 
 PLAIN = {**OPTIONS, "standardise": False}
 CROSSES = (("site", "app"), ("site", "app", "flag"))
-
-
-def test_dictionaries_are_those_of_dict_vectorizer_up_to_order(frame, tmp_path):
-    streamcut.convert(write(frame, tmp_path / "a.parquet"), tmp_path / "a", **PLAIN)
-    X, _ = matrix(tmp_path / "a")
-    names = streamcut.open(tmp_path / "a").recipe.names
-    vectorizer = DictVectorizer()
-    expected = vectorizer.fit_transform([keys(row, crosses=CROSSES) for row in frame.to_pylist()])
-    theirs = [name.removesuffix("=1") if "is missing" in name else name for name in vectorizer.get_feature_names_out()]
-    assert sorted(names) == sorted(theirs)
-    np.testing.assert_array_equal(X[:, [names.index(name) for name in theirs]].toarray(), expected.toarray())
-    assert names[:2] == ("price", "age")
-    seen = [names[k] for k in dict.fromkeys(X.indices.tolist())]  # categories in the order of the rows
-    assert [name for name in seen if name not in names[:2]] == sorted(seen, key=names.index)[2:] or len(set(seen)) == len(names)
-
-
-TIMES = {  # with the least and the greatest value of each part
-    "2024-01-01T00:00": "year=2024 quarter=1 month=jan week=1 day=1 weekday=mon hour=0 minute=0",
-    "2020-12-31T23:59": "year=2020 quarter=4 month=dec week=53 day=31 weekday=thu hour=23 minute=59",
-    "2024-02-25T23:05": "year=2024 quarter=1 month=feb week=8 day=25 weekday=sun hour=23 minute=5",
-    "0001-01-01T00:00": "year=1 quarter=1 month=jan week=1 day=1 weekday=mon hour=0 minute=0",
-    "9999-12-31T23:59": "year=9999 quarter=4 month=dec week=52 day=31 weekday=fri hour=23 minute=59",
-}
-
-
-def test_parts_of_times(tmp_path):
-    when = pa.array([*map(datetime.fromisoformat, TIMES), None], pa.timestamp("us"))
-    options = {"labels": "y", "time": "when:year,quarter,month,week,day,weekday,hour,minute"}
-    streamcut.convert(write(pa.table({"y": [0, 1] * 3, "when": when}), tmp_path / "a.parquet"), tmp_path / "a", **options)
-    X, _ = matrix(tmp_path / "a")
-    names = streamcut.open(tmp_path / "a").recipe.names
-    found = [{names[j] for j in X[[row]].indices} for row in range(6)]
-    assert found == [*({f"when.{part}" for part in parts.split()} for parts in TIMES.values()), {"when is missing"}]
-    assert names[:8] == tuple(f"when.{part}" for part in TIMES["2024-01-01T00:00"].split())
 
 
 def test_labels_that_are_words_comparisons_or_missing(frame, tmp_path):

@@ -9,7 +9,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from laws.problems import ROW_LOSSES as LOSSES
+from laws.problems import Rows, objective
 from scipy.optimize import minimize_scalar
 from sklearn.svm import SVC
 
@@ -97,6 +99,16 @@ def test_several_classes_without_entries(loss):
         optimum = least(loss, (y == label).astype(float))
         assert certificate.lower_bound <= optimum * (1.0 + 1e-9)
         assert optimum <= certificate.primal * (1.0 + 1e-9)
+
+
+def test_one_query_with_pairs_among_others_is_all_that_counts():
+    qid, y = np.repeat(np.arange(25), 4), np.where(np.arange(ROWS) < 96, 1.0, [0.0, 1.0, 1.0, 2.0] * 25)
+    data = Rows(sp.csr_array(np.random.default_rng(1).normal(size=(ROWS, 3))), y, qid)
+    for C, normalisation in product((1e-2, 10.0), ("pairs", "queries")):
+        options = {"task": "ranking", "normalisation": normalisation, "C": C, "tol_relative": 1e-6, "tol": None}
+        model = streamcut.train(data.in_memory(), **options)
+        assert model.certificate.primal == pytest.approx(objective(model, data, options), rel=1e-9)
+        assert model.converged
 
 
 def separable() -> tuple[np.ndarray, np.ndarray]:
@@ -210,3 +222,25 @@ def test_an_elastic_net_of_quantiles_with_a_free_intercept(solver):
     model = train(X, y, "quantile", C=0.1, l1=1.0, intercept="free", solver=solver, tol_relative=1e-3, max_passes=200)
     assert model.converged
     assert 0.2 < np.mean(y < streamcut.predict(model, X)) < 0.4
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared-hinge", "logistic", "squared", "epsilon-insensitive"])
+def test_no_solver_has_a_bound_above_what_another_reaches_with_a_free_intercept(loss):
+    """Of rows far from 0, of which few are positive, or whose targets are far away."""
+    for seed, C in ((1, 0.01), (2, 30.0)):
+        r = np.random.default_rng(seed)
+        X = r.normal(3.0, 1.0, (120, 4)) * np.exp(r.normal(size=4))
+        score = X @ r.normal(size=4) + 0.5 * r.normal(size=120)
+        y = (score > np.quantile(score, 0.9)).astype(float) if loss in LABELLED else score + 50.0
+        tight = {"C": C, "intercept": "free", "tol": None, "tol_relative": 1e-6, "max_passes": 1000}
+        models = [
+            train(X, y, loss, solver=solver, **tight) for solver in ("bundle-dca", "newton", "ocas")[:: 1 + (loss not in SMOOTH)]
+        ]
+        of = [
+            (m.weights @ m.weights / 2, LOSSES[loss](X @ m.weights + m.intercept, 2 * y - 1 if loss in LABELLED else y))
+            for m in models
+        ]
+        least = min(ridge + C * losses.sum() for ridge, losses in of)
+        assert all(model.converged for model in models)
+        assert max(step["lower_bound"] for model in models for step in model.history) <= least * (1 + 1e-12)
+        assert max(model.certificate.primal for model in models) <= least * (1 + 2e-6)

