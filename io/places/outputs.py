@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing
@@ -62,7 +61,7 @@ def destination(path: str | os.PathLike) -> Destination:
 
 
 @contextmanager
-def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink | IO[bytes]]:
+def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink]:
     """Receives the bytes for the output `path` (`size` of them in all, if known).
 
     Unless `replace`, AppearedError if a file of this name has appeared meanwhile. Raises DiskFullError, NotFoundError.

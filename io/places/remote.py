@@ -12,16 +12,16 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cache
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from streamcut.errors import DiskFullError, NotFoundError, UsageError
-from streamcut.foundation.files import disk_full, failpoint, scratch_folder
+from streamcut.foundation.files import Sink, disk_full, failpoint, scratch_folder
 from streamcut.foundation.interrupts import TURN, GivenUp, stop_wanted
 
 if TYPE_CHECKING:
@@ -359,21 +359,13 @@ def written(url: str, request: Future) -> None:
         raise no_bucket(url, remedy="create it first, or ") or NotFoundError(f"{url}: cannot be written ({error})") from None
 
 
-def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
-    """As write_object, for `parts` that are generated into a scratch file. Raises DiskFullError, too."""
-    with object_written(url, size=size) as file:
-        for part in parts:
-            file.write(part)
-
-
 @contextmanager
-def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
+def object_written(url: str, *, size: int | None = None) -> Iterator[Sink]:
     """A scratch file that is uploaded when the context ends without error."""
     expect_writable(url)
     folder = scratch_folder(None)
     with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
-        yield file
-        file.flush()
+        yield Sink(file.fileno(), "object")
         with open(file.name, "rb") as whole:
             write_object(url, whole)
 
