@@ -14,8 +14,7 @@ from streamcut.execution.ceiling import Ceiling, RowBytes
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import Shown
-from streamcut.measures.binary import BinaryMeasures
-from streamcut.measures.multiclass import MulticlassMeasures
+from streamcut.measures.classes import BinaryMeasures, MulticlassMeasures
 from streamcut.measures.ranking import RankingMeasures, RocAreaMeasures
 from streamcut.measures.regression import RegressionMeasures
 from streamcut.measures.sequence import SequenceMeasures
@@ -75,21 +74,13 @@ class Evaluation(Shown):
 
 
 def evaluate(
-    model: Model | str | os.PathLike,
-    data: Any,
-    *,
-    ignore_extra_features: bool = False,
-    index_base: int | None = None,
-    label_names: Mapping[float, str] | str | os.PathLike | None = None,
-    strict: bool = False,
-    raw: Raw | None = None,
-    memory: str = "auto",
-) -> Evaluation:
-    """See streamcut.api."""
+    model: Model | str | os.PathLike, data: Any, *, index_base: int | None = None, strict: bool = False, raw: Raw | None = None,
+    memory: str = "auto", **how: Any,
+) -> Evaluation:  # fmt: skip
+    """See streamcut.api; `how`: other arguments of `collect`."""
     reading = raw or Raw(index_base)
     reading.strict |= strict
-    ceiling = Ceiling(memory)
-    measures = collect(model, data, ignore_extra_features, reading, label_names, ceiling=ceiling).measures()
+    measures = collect(model, data, raw=reading, ceiling=Ceiling(memory), **how).measures()
     if raw is None:
         warn_of(reading.unseen)
     return Evaluation(measures, reading.unseen)
@@ -100,25 +91,6 @@ def measures_of(model: Model) -> Measures:
     if model.task not in _OF_TASK:
         raise UsageError(f"there are no measures for a model of task {model.task}")
     return _OF_TASK[model.task](model)
-
-
-def evaluate_queries(
-    model: Model | str | os.PathLike,
-    data: Any,
-    *,
-    ignore_extra_features: bool = False,
-    raw: Raw | None = None,
-    memory: str = "auto",
-) -> dict[str, np.ndarray]:
-    """Measures of a ranking for each query of `data`: columns by name, one entry per query in row order.
-
-    Arguments are those of `evaluate`. nan where NDCG is undefined. Raises UsageError for a model that is not a ranking.
-    """
-    ceiling = Ceiling(memory)
-    model = as_model(model, ceiling.expect_model)
-    if model.task != "ranking":
-        raise UsageError(f"only models of task ranking are measured per query, not one of task {model.task}")
-    return collect(model, data, ignore_extra_features, raw, ceiling=ceiling).per_query()
 
 
 def collect(

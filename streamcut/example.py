@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 
@@ -73,16 +74,8 @@ def cells(file: str) -> None:
     data.write_h5ad(file)
 
 
-def tumours(file: str) -> None:
-    _tumours(file, 0)
-
-
-def tumours_held_out(file: str) -> None:
-    _tumours(file, 1)
-
-
-def _tumours(file: str, part: int) -> None:
-    """Columns are divided by their largest absolute value in training: their scales differ by a factor of 100,000."""
+def tumours(file: str, part: int = 0) -> None:
+    """Part 1 is held out. Columns, whose scales differ by a factor of 100,000, are divided by their largest value in part 0."""
     from sklearn.datasets import dump_svmlight_file, load_breast_cancer
     from sklearn.model_selection import train_test_split
 
@@ -103,6 +96,6 @@ EXAMPLES: dict[str, tuple[Callable[[str], None], str]] = {  # how it is written,
     "posts": (posts, "posts.csv"),
     "cells": (cells, "cells.h5ad"),
     "tumours": (tumours, "tumours.svm"),
-    "tumours-test": (tumours_held_out, "tumours-test.svm"),
+    "tumours-test": (partial(tumours, part=1), "tumours-test.svm"),
     "digits": (digits, "digits.svm"),
 }

@@ -33,7 +33,7 @@ from streamcut.io.row_view import HeldOut, RowView, drawn_groups, held_out_view
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.tables.files import TableFile
 from streamcut.io.tables.remarks import remarks
-from streamcut.measures.probability import LEAST as LEAST_PROBABILITY
+from streamcut.measures.classes import LEAST as LEAST_PROBABILITY
 from streamcut.models.certificate import Certificate
 from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
@@ -126,29 +126,11 @@ class Fitted(Shown):
         largest = self.largest
         if largest:
             found += ["", "Largest weights:"]
-            several, wide = self.model.scores_per_row > 1, max(len(_name(each)) for each in largest)
+            several, wide = self.model.scores_per_row > 1, max(len(each.shown) for each in largest)
             found += [
-                f"  {_name(each):<{wide}}  {each.weight:+.4g}{f'  ({word(each.label)})' if several else ''}" for each in largest
+                f"  {each.shown:<{wide}}  {each.weight:+.4g}{f'  ({word(each.label)})' if several else ''}" for each in largest
             ]
         return [*found, *([""] if self.remarks else []), *(f"Note: {remark}" for remark in self.remarks)]
-
-
-def _name(weight: Weight) -> str:
-    return weight.name or f"feature {weight.feature}"
-
-
-@dataclass
-class _Rows:
-    """Prepared data: opened, with the table files that it was made from, and remarks.
-
-    store     its path, if it was made to be kept; made_of: where a model's rows are from, if it is removed at the end
-    """
-
-    data: Dataset
-    files: Sequence[Any] = ()
-    told: list[str] = field(default_factory=list)
-    store: str | None = None
-    made_of: dict[str, Any] | None = None
 
 
 def fit(
@@ -167,28 +149,28 @@ def fit(
         raise UsageError("group_column and time_column: give one of them")
     checkpoint = CheckpointOptions.of(checkpoint)
     if checkpoint is not None and store is None:
-        raise UsageError("checkpoint: a run can resume only with the same rows; say where to keep the store (store)")
+        raise UsageError("--checkpoint: a run can resume only with the same rows; say where to keep the store (--store)")
     with ExitStack() as held:
         asked = stop or held.enter_context(first_interrupt_asks())
         resume = checkpoint is not None and checkpoint.resume
-        rows = held.enter_context(_ready(data, label, store, {**(convert or {})}, group_column, chosen, resume))
+        ready = _ready(data, label, store, {**(convert or {})}, group_column, chosen, resume)
+        whole, files, told, made_of = held.enter_context(ready)
         by_column = "group_column" if group_column else "time_column"
-        if (group_column or time_column) and not rows.files:
+        if (group_column or time_column) and not files:
             raise UsageError(f"{by_column}: a column of a table; this data has none by that name")
         if (group_column or time_column) and (convert or {}).get("missing_labels") == "skip":
             raise UsageError(f"{by_column}: leave rows without a label out yourself, then missing_labels")
-        for sentence in rows.told:
+        for sentence in told:
             tell(sentence)
         if asked():
             raise KeyboardInterrupt("stopped before training")
-        whole = rows.data
-        training, validated = split(whole, rows.files, share, chosen.seed, group_column, time_column)
+        training, validated = split(whole, files, share, chosen.seed, group_column, time_column)
         chosen = with_probabilities(with_free_intercept(for_data(chosen, whole)))
         options |= {"task": chosen.task, "intercept": chosen.intercept, "loss": chosen.loss}
         positive = chosen.positive_label if chosen.task in ("binary", "auto") else None
         if positive is None and chosen.task in ("binary", "auto"):
             positive = max(whole.manifest.statistics.labels or [1.0])
-        more = [] if rows.files else [spelled(sentence) for sentence in remarks(whole)]
+        more = [] if files else [spelled(sentence) for sentence in remarks(whole)]
         if validated.manifest.statistics.n_rows < _FEW_HELD:
             few = validated.manifest.statistics.n_rows
             more.append(f"{few} rows are held out: measures may be inaccurate; `train --folds 5` uses all rows")
@@ -204,7 +186,7 @@ def fit(
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
         start: dict[str, Any] = {"warm_start": found} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
         model = train(whole, C=best, **options, **hooks, **start)
-        model = with_origin(model, rows.made_of)
+        model = with_origin(model, None if store is not None else made_of)
         if stop is None and asked():
             warn("training was interrupted; the model is the best so far")
         others = {"C", "fold", "passes", "seconds", *found.result()}  # than measures
@@ -215,7 +197,8 @@ def fit(
         how = f"by {group_column}" if group_column else f"the latest by {time_column}" if time_column else "at random"
         return Fitted(
             model, best, search.best.measure, tried, measures, base, known,
-            (statistics[0].n_rows, statistics[1].n_rows), how, [*rows.told, *more], rows.store, clock.monotonic() - began,
+            (statistics[0].n_rows, statistics[1].n_rows), how, [*told, *more],
+            None if store is None else os.fspath(store), clock.monotonic() - began,
         )  # fmt: skip
 
 
@@ -246,8 +229,9 @@ def _searched(
 def _ready(
     data: Any, label: str | None, store: str | os.PathLike | None, more: dict[str, Any], group: str | None, chosen: TrainOptions,
     resume: bool,
-) -> Iterator[_Rows]:  # fmt: skip
-    """The rows of `data`, converted to a store unless they are in one or are arrays."""
+) -> Iterator[tuple[Dataset, Sequence[TableFile], list[str], dict[str, Any] | None]]:  # fmt: skip
+    """(the rows of `data`, converted to a store unless they are in one or are arrays; the files of a table that they were made
+    of, remarks, and their origin)."""
     data, wanted = framed(data), more.get("format", "auto")
     path = isinstance(data, str | os.PathLike)
     kind, paths = find_files([os.fspath(data)], wanted) if path else (FRAME.name if is_frame(data) else STORE.name, [])
@@ -255,7 +239,7 @@ def _ready(
         if label is not None or more or store is not None:
             said = "label" if label is not None else "store" if store is not None else "convert"
             raise UsageError(f"{said}: a store and arrays have their labels and features already; leave it out")
-        yield _Rows(opened(data))
+        yield opened(data), (), [], None
         return
     if label is not None and FORMATS[kind].labels == "rows" and not FORMATS[kind].is_table:
         raise UsageError(f"label: rows of {kind} have their labels in them; leave it out")
@@ -267,8 +251,7 @@ def _ready(
     told: list[str] = []
     how: dict[str, Any] = {"place": store, "on_told": told.append, "resume": resume and store is not None}
     with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (place, made_of):
-        kept: dict[str, Any] = {"made_of": made_of} if store is None else {"store": place}
-        yield _Rows(opened(place), files, [spelled(sentence) for sentence in told], **kept)
+        yield opened(place), files, [spelled(sentence) for sentence in told], made_of
 
 
 def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:

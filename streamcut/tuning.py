@@ -22,6 +22,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.row_view import HeldOut, folds_of, held_out_view
 from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
+from streamcut.options.option import declared
 from streamcut.training import checked, train
 
 _HOOKS = ("measure", "on_model", "on_trained", "on_iteration", "checkpoint", "stop")  # of a search
@@ -88,11 +89,11 @@ def tune(
     **options: Any,
 ) -> Tuned:  # fmt: skip
     """See streamcut.api."""
-    if (validation is None) == (folds is None):
-        raise UsageError("tune: give either validation data or a number of folds")
     if unknown := sorted(set(grid) - set(GRID)) or not grid:
         what = ", ".join(unknown) if isinstance(unknown, list) else "nothing"
         raise UsageError(f"grid: takes options of `train` that affect the result ({', '.join(GRID)}), not {what}")
+    if (validation is None) == (folds is None):
+        raise UsageError("--validation DATA and --folds NUMBER: give either validation data or a number of folds")
     names = sorted(grid, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
     points = {name: values_of(name, grid[name]) for name in names}
     if twice := sorted(set(points) & set(options)):
@@ -167,13 +168,11 @@ def _searching(
 
 def values_of(name: str, values: Sequence[Any]) -> list[Any]:
     """The values of an option in a grid: numbers in increasing order, as int where it is one; words in the given order."""
-    values = values if isinstance(values, str) else [plain(value) for value in values]
+    kind = TrainOptions.__dataclass_fields__[name].type
+    values = values if isinstance(values, str) else [declared(plain(value), kind) for value in values]
     if isinstance(values, str) or not values or len(set(values)) < len(values):
         raise UsageError(f"{name}: give one or more values, each once")
-    if any(isinstance(value, str) for value in values):
-        return list(values)
-    whole = TrainOptions.__dataclass_fields__[name].type.startswith("int") and all(value == int(value) for value in values)
-    return sorted(int(value) if whole else float(value) for value in values)
+    return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
 def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:

@@ -18,14 +18,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from streamcut.certifying.certify import Objective, global_objective, objectives, training_options
+from streamcut.certification import Objective, global_objective, objectives, training_options
 from streamcut.data.datasets import labelled
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.views import as_trained
 from streamcut.foundation.rounding import UNSEEN
 from streamcut.io.dataset import Dataset
-from streamcut.measures.kernel_dual import ClaimedPoint, KernelDoubt, kernel_squares
+from streamcut.measures.kernel_dual import KernelClaim, kernel_squares
 from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import as_model
@@ -216,20 +216,19 @@ def _compared(one: Verification, new: Certificate, passes: int) -> Verification:
 def _kernel(model: KernelModel, data: Dataset) -> Verification:
     """½‖w‖² from the support vectors, the losses of the rows, and the dual point."""
     rows, loss_sum, total = 0, 0.0, 0.0
-    dual, doubt, several = ClaimedPoint(model), KernelDoubt(model), model.scores_per_row > 1
+    claim, several = KernelClaim(model), model.scores_per_row > 1
     loss = TrainedLoss(model)
     for chunk, scores in scored_chunks(model, data):
         target, u = loss.rows(chunk)
         values = loss.values(target, scores)[:, 0]
         classes = target if several else model.is_positive(chunk.y, chunk.first_row).astype(np.int64)
-        doubt.meet(chunk, u)
-        dual.meet(chunk, classes, model.C * u)
+        claim.meet(chunk, classes, u)
         rows += chunk.n_rows
         counts = u > 0.0  # a loss may be infinite, and no weight times that is nothing
         loss_sum += float(u[counts] @ values[counts])
         total += float(u.sum())
-    c, bound = model.certificates[0], dual.value()
-    F = Objective(0.5 * float(kernel_squares(model, model.coefficients).sum()) + model.C * loss_sum, doubt.resolution)
+    c, bound = model.certificates[0], claim.bound
+    F = Objective(0.5 * float(kernel_squares(model, model.coefficients).sum()) + model.C * loss_sum, claim.resolution)
     found = Verification(rows, True, c, *F, bound)
     wrong = list(_misstated(found))
     if c.lower_bound > bound + found.slack:

@@ -12,11 +12,10 @@ import re
 import stat
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing, scratch_folder
@@ -63,7 +62,7 @@ def destination(path: str | os.PathLike) -> Destination:
 
 
 @contextmanager
-def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink | IO[bytes]]:
+def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink]:
     """Receives the bytes for the output `path` (`size` of them in all, if known).
 
     Unless `replace`, AppearedError if a file of this name has appeared meanwhile. Raises DiskFullError, NotFoundError.
@@ -163,20 +162,12 @@ def _remove_if_empty(lock: Path) -> None:
             lock.unlink()
 
 
-def write_parts(url: str, parts: Iterable[bytes | memoryview], *, size: int | None = None) -> None:
-    """Put `parts`, which are generated into a scratch file, there, replacing any object. Raises NotFoundError, DiskFullError."""
-    with object_written(url, size=size) as file:
-        for part in parts:
-            file.write(part)
-
-
 @contextmanager
-def object_written(url: str, *, size: int | None = None) -> Iterator[IO[bytes]]:
+def object_written(url: str, *, size: int | None = None) -> Iterator[Sink]:
     """A scratch file that is uploaded when the context ends without error."""
     expect_writable(url)
     folder = scratch_folder(None)
     with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
-        yield file
-        file.flush()
+        yield Sink(file.fileno(), "object")
         with open(file.name, "rb") as whole:
             written(url, begun(put, url, whole))

@@ -123,7 +123,7 @@ def parts() -> None:
     arrow(48, 9.4, 5.6)
     for row, left, title, inside in (
         (0, 68, "what came out", "models  prediction  evaluation\nexports  reports  calibration"),
-        (2, 68, "how far it is from the optimum", "verification\ncertifying  certified"),
+        (2, 68, "how far it is from the optimum", "verification\ncertification  certified"),
     ):
         box(left, 56 - 11.6 * row, 31, title, inside, TEAL)
         axes.annotate("", (63.4, 59.7 - 11.6 * row), (67.6, 59.7 - 11.6 * row), arrowprops={"arrowstyle": "<|-", "color": GREY})

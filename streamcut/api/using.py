@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from streamcut.api.verb import verb
 
 if TYPE_CHECKING:
-    from streamcut.certifying.certify import Certified
+    from streamcut.certification import Certified
     from streamcut.data.inputs import Raw
     from streamcut.evaluation import Evaluation
     from streamcut.models.model import Model
@@ -241,7 +241,7 @@ def verify(
     """
 
 
-@verb("streamcut.certifying.certify")
+@verb("streamcut.certification")
 def certify(
     model: Any,
     data: Any,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -20,7 +20,7 @@ from streamcut.errors import NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.files import Sink, disk_full, temporary_name
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_number as number
-from streamcut.io.places.outputs import AppearedError, destination, exists, output, reserved
+from streamcut.io.places.outputs import AppearedError, destination, exists, output
 from streamcut.io.places.remote import expect_bucket, is_url, size_of
 from streamcut.io.stores.spec import MANIFEST
 
@@ -45,8 +45,10 @@ def csv_line(values: Iterable[Any]) -> bytes:
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on stdout; nan and infinity, which JSON lacks, are a bug."""
-    click.echo(json.dumps(value, allow_nan=False))
+    """One line of JSON on stdout; NumPy's numbers become Python's, nan and infinity, which JSON lacks, null."""
+    from streamcut.models.files import plain
+
+    click.echo(json.dumps(plain(value), allow_nan=False))
 
 
 def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
@@ -148,14 +150,6 @@ def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
         return os.path.realpath(first) == os.path.realpath(second)
 
 
-@contextmanager
-def reserved_output(path: str | os.PathLike, option: str, force: bool) -> Iterator[None]:
-    """Refuse what `refuse_existing` does, and lock the output `path` during the work."""
-    with reserved(path):
-        refuse_existing(path, option, force)  # another process may have finished between the first check and the lock
-        yield
-
-
 def save_trained(model: Any, path: str, replace: bool) -> tuple[str, Exception | None]:
     """Write a model that took long to train. Returns where it is, `path`, and None; or a similar free name, if a file appeared
     there meanwhile that may not be replaced, or one in the working directory, if a URL cannot be written to, and the error that
@@ -185,7 +179,7 @@ def save_trained(model: Any, path: str, replace: bool) -> tuple[str, Exception |
 
 
 @contextmanager
-def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | IO[bytes] | BinaryIO]:
+def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | BinaryIO]:
     """A sink for data: standard output, or the output `path` (streamcut.io.places.outputs). Raises DiskFullError, UsageError."""
     if path is None:
         with disk_full("standard output"):

@@ -16,6 +16,7 @@ import click
 from streamcut import api
 from streamcut.cli.made import has, raw_of, raw_options
 from streamcut.cli.output import csv_line, note, note_counts, output_file, print_json, print_rows, print_table
+from streamcut.errors import UsageError
 from streamcut.foundation.shown import visible, word
 
 if TYPE_CHECKING:
@@ -282,14 +283,19 @@ def evaluate(model: str, data: str, *, per_query: bool = False, as_json: bool = 
     """
     per_query    print a line for each query instead, as CSV (with --json: columns)
     """
-    from streamcut.evaluation import evaluate_queries
-    from streamcut.models.files import plain
+    from streamcut.evaluation import collect
+    from streamcut.execution.ceiling import Ceiling
+    from streamcut.models.files import as_model
 
     raw = raw_of(asked)
     if per_query:
         if asked.pop("label_names") is not None:
             raise click.UsageError("--per-query is for rankings, --label-names for sequences.")
-        columns = {name: plain(column.tolist()) for name, column in evaluate_queries(model, data, raw=raw, **asked).items()}
+        fitted = as_model(model, (ceiling := Ceiling(asked.pop("memory"))).expect_model)
+        if fitted.task != "ranking":
+            raise UsageError(f"only models of task ranking are measured per query, not one of task {fitted.task}")
+        measured = collect(fitted, data, raw=raw, ceiling=ceiling, **asked).per_query()
+        columns = {name: [value if value == value else None for value in column.tolist()] for name, column in measured.items()}
         if as_json:
             print_json(columns)
         else:

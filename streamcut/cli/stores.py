@@ -17,10 +17,12 @@ from streamcut.cli.made import has, options_from, set_option
 from streamcut.cli.output import counted, note, number, print_json
 from streamcut.errors import CorruptError, spelled
 from streamcut.foundation.machine import available_cpus
+from streamcut.foundation.redaction import redacted
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing
+from streamcut.io.places.remote import is_url, size_of
 from streamcut.progress import EVERY, on_last_line
 
 if TYPE_CHECKING:
@@ -214,11 +216,11 @@ def info(path: str, *, check: bool = False, read_data: bool = False, as_json: bo
         raise click.UsageError("--read-data is for --check.")
 
     from streamcut.io.opening import open_dataset
-    from streamcut.models.files import describe_model, is_model, load_model
+    from streamcut.models.files import is_model, load_model, plain
 
     if is_model(path):
-        model = load_model(path)
-        record = {**describe_model(model, path), **_of_recipe(model.recipe)}
+        model, size = load_model(path), size_of(path) if is_url(path) else os.path.getsize(path)
+        record = {**plain({"path": redacted(path), "bytes": size, **model.describe()}), **_of_recipe(model.recipe)}
     else:
         store = open_dataset(path)
         record = {**describe(store.manifest, path), **_of_recipe(store.recipe)}

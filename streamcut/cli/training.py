@@ -12,7 +12,7 @@ import click
 from streamcut import api
 from streamcut.cli import signals
 from streamcut.cli.made import TABLE, checkpoint_of, has, options_from, set_option, taken
-from streamcut.cli.output import note, number, print_json, print_rows, print_table, reserved_output, save_trained
+from streamcut.cli.output import note, number, print_json, print_rows, print_table, save_trained
 from streamcut.config import GRID, SETTINGS, CheckpointOptions, TrainOptions
 from streamcut.errors import NotConvergedError
 from streamcut.foundation.interrupts import waits_end_by
@@ -20,6 +20,7 @@ from streamcut.foundation.shown import options_text
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.finding import is_raw
+from streamcut.io.places.outputs import reserved
 from streamcut.progress import Display
 
 if TYPE_CHECKING:
@@ -91,8 +92,6 @@ def train(
     if grid and validation is None and folds is None:
         flag = next(iter(grid)).replace("_", "-")
         raise click.UsageError(f"Several values of --{flag} need --validation DATA or --folds NUMBER to choose the best one.")
-    if validation is not None and folds is not None:
-        raise click.UsageError("Give one of --validation DATA and --folds NUMBER.")
     single = TrainOptions(**options, **{name: values[0] for name, values in grid.items()})
     watched = single.record.family != "linear" and not grid  # kernel solvers measure as they go
     if dry_run and not watched:
@@ -119,7 +118,7 @@ def train(
     found: Any = None
     with ExitStack() as held, signals.deferred() as stop:
         if output is not None and not dry_run:
-            held.enter_context(reserved_output(output, "--output", force))
+            held.enter_context(reserved(output))
         common: dict[str, Any] = {"convert": convert or None, "validation": validation, "stop": stop}
         common["checkpoint"] = None if dry_run else checkpoint
         with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
@@ -153,9 +152,6 @@ def train(
 def _divided(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """(options with one value, those with several)."""
     grid = {name: value for name, value in options.items() if isinstance(value, list) and len(value) > 1}
-    for name in grid:
-        if name not in GRID:
-            raise click.UsageError(f"--{name.replace('_', '-')} decides nothing about the model: give one value.")
     return {name: value[0] if isinstance(value, list) else value for name, value in options.items() if name not in grid}, grid
 
 
@@ -166,10 +162,8 @@ class _Shown:
         self._json, self._quiet, self._folds, self._varied = as_json, quiet, folds, varied
 
     def _event(self, event: dict[str, Any], *texts: str) -> None:
-        from streamcut.models.files import plain
-
         if self._json:
-            print_json(plain(event))
+            print_json(event)
         elif not self._quiet:
             note("  ".join(filter(None, texts)))
 
@@ -229,14 +223,11 @@ def fit(
     """
     C = options.pop("C")
     checkpoint = checkpoint_of(options)
-    if checkpoint is not None and store is None:
-        raise click.UsageError("--checkpoint needs --store PATH: a run can resume only with the same rows.")
     convert = taken(options, TABLE)
 
     from streamcut.models.checkpoint import remove_checkpoints
-    from streamcut.models.files import plain
 
-    with reserved_output(output, "--output", force), signals.deferred() as stop:
+    with reserved(output), signals.deferred() as stop:
         how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
         hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
@@ -246,12 +237,12 @@ def fit(
             remove_checkpoints(checkpoint.directory, nested=True)
     if as_json:
         shares = {str(label): share for label, share in found.shares.items()}
-        print_json(plain({
+        print_json({
             "event": "result", "model": written, "C": found.C, "measure": found.measure, "tried": list(found.tried.items()),
             "measures": found.measures, "baseline": found.baseline, "shares": shares, "rows": list(found.rows),
             "largest": [list(each) for each in found.largest], "remarks": found.remarks, "store": found.store,
             "seconds": found.seconds, **found.model.result(),
-        }))  # fmt: skip
+        })  # fmt: skip
     elif not quiet:
         click.echo(found.in_words())
         note(f"Model written to {written}; continue with `streamcut predict {written} DATA` or `streamcut report {written}`.")

@@ -64,7 +64,7 @@ def verify(
     given = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
     problem = {name: value for name, value in given.items() if value is not None}
     from streamcut.execution.ceiling import Ceiling
-    from streamcut.models.files import load_model, plain
+    from streamcut.models.files import load_model
     from streamcut.verification import PASSES, Outcome
 
     trained = load_model(model, Ceiling(memory).expect_model) if _is_ours(model) else None
@@ -80,7 +80,7 @@ def verify(
     report = _report(found)
     if as_json:
         classes = [_report(each) for each in found.classes]
-        print_json(plain({**report, "certificate": asdict(found.recorded), "classes": classes}))
+        print_json({**report, "certificate": asdict(found.recorded), "classes": classes})
     else:
         print_table({name: value for name, value in report.items() if name != "problems"})
     if not found.same_data:
@@ -105,7 +105,7 @@ def _is_ours(path: str) -> bool:
 
 
 def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool, **options: Any) -> None:
-    from streamcut.certifying.certify import certify
+    from streamcut.certification import certify
     from streamcut.models.files import plain, save_model
 
     found = certify(model, data, **options)

@@ -110,12 +110,17 @@ class Sink:
     def __init__(self, handle: int, prefix: str) -> None:
         self._handle, self._failpoint = handle, f"{prefix}_tmp"
 
-    def write(self, part: bytes | memoryview) -> None:
-        """Write all of `part`."""
+    def write(self, part: bytes | memoryview) -> int:
+        """Write all of `part`; its size in bytes."""
         view = memoryview(part).cast("B")
+        size = len(view)
         while view:
             failpoint(self._failpoint)
             view = view[os.write(self._handle, view) :]
+        return size
+
+    def flush(self) -> None:
+        """Nothing to do: nothing is held back. Without `tell`, libraries write from front to back."""
 
 
 def temporary_name(path: Path) -> Path:

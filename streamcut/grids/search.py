@@ -25,7 +25,7 @@ from streamcut.jobs.linear import threads_wanted
 from streamcut.loss_table import LOG_ODDS
 from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
-from streamcut.solvers.progress import Observer, Progress
+from streamcut.solvers.progress import Observer
 from streamcut.strategy import choose, is_scaled
 from streamcut.training import Session, checked, job_class, train
 
@@ -199,15 +199,12 @@ class Search:
             for point, decided in self._points
         ]
         found = list(zip(problems, together.train(problems), strict=True))
-        models = [(problem, outcome) for problem, outcomes in found for outcome in outcomes]
-        to_measure = [(problem, outcome) for problem, outcome in models if folds is None or problem.fold is not None]
-        evaluations = (measure or together.measure)([(outcome.model, problem.fold or 0) for problem, outcome in to_measure])
-        for (problem, outcome), evaluation in zip(to_measure, evaluations, strict=True):
-            tried = _tried(outcome.C, outcome.model, outcome.record, evaluation.measures(), self._measure)
-            self._keep({"C": outcome.C, **problem.point}, problem.fold or 0, tried)
-        for problem, outcome in models:
-            if problem.fold is None:  # all rows
-                self.models[(outcome.C, *problem.point.values())] = outcome.model
+        models = [(problem, C, model) for problem, trained in found for C, model in zip(problem.Cs, trained, strict=True)]
+        to_measure = [each for each in models if folds is None or each[0].fold is not None]
+        evaluations = (measure or together.measure)([(model, problem.fold or 0) for problem, _, model in to_measure])
+        for (problem, C, model), evaluation in zip(to_measure, evaluations, strict=True):
+            self._keep({"C": C, **problem.point}, problem.fold or 0, _tried(C, model, evaluation, self._measure))
+        self.models |= {(C, *problem.point.values()): model for problem, C, model in models if problem.fold is None}  # all rows
         self.resources |= {"bytes_read": together.bytes_read, "groups": together.groups, "peak": peak_bytes()}
         self.resources["readings"] += together.readings
 
@@ -232,7 +229,7 @@ class Search:
                     record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
                 l1 = step[changing] if changing != "C" else None
                 model = run.finished(partial(trainer.train, step["C"], record, l1=l1, keep=checkpoint is not None))
-                tried = _tried(step["C"], model, record, evaluate(model, held_out).measures(), self._measure)
+                tried = _tried(step["C"], model, evaluate(model, held_out), self._measure)
                 self._take(rows, {**step, **point}, fold, model, tried)
                 if self._stopped(rows):
                     break
@@ -243,12 +240,7 @@ class Search:
         for C in self.Cs:
             model = train(rows, **self.options, **point, C=C, on_iteration=self.on_iteration, stop=self.stop)
             self.resources["readings"] += self._part(rows) * model.resources["readings"]
-            measures = evaluate(model, held_out).measures()
-            last = model.history[-1] if model.history else {}
-            passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
-            value = _measured(measures, self._measure)
-            tried = Tried(C, passes, seconds, model.result(), measures, self._measure, value)
-            self._take(rows, {"C": C, **point}, fold, model, tried)
+            self._take(rows, {"C": C, **point}, fold, model, _tried(C, model, evaluate(model, held_out), self._measure))
             if self._stopped(rows):
                 return
 
@@ -287,10 +279,11 @@ def _is_column(options: TrainOptions) -> bool:
     return alone and options.kind in PROBLEMS and options.warm_start is None and options.target is None
 
 
-def _tried(C: float, model: Model, record: Progress, measures: dict[str, Any], measure: str) -> Tried:
+def _tried(C: float, model: Model, evaluation: Evaluation, measure: str) -> Tried:
     """The result of a training. Raises UsageError where the measure is undefined."""
-    last, described, value = record.history[-1], model.describe(), _measured(measures, measure)
-    found = last.passes, last.seconds, model.result(), measures, measure, value
+    last, described, measures = model.history[-1] if model.history else {}, model.describe(), evaluation.measures()
+    passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
+    found = passes, seconds, model.result(), measures, measure, _measured(measures, measure)
     return Tried(C, *found, described.get("l1"), described.get("n_nonzero_weights"))
 
 

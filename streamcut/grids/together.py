@@ -22,7 +22,7 @@ from streamcut.jobs.columns import ColumnsJob, Point
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
-from streamcut.solvers.progress import Observer, Progress
+from streamcut.solvers.progress import Observer
 from streamcut.training import Session, checked
 
 PROBLEMS = ("binary", "regression", "one-vs-rest", *JOINT_LOSSES)  # those that can be trained as columns
@@ -36,15 +36,6 @@ class GridProblem:
     point: Mapping[str, Any]
     Cs: tuple[float, ...]
     options: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trained:
-    """The model for one C of a problem, and the record of its training."""
-
-    C: float
-    model: Model
-    record: Progress
 
 
 @dataclass(slots=True)
@@ -67,9 +58,9 @@ class GridTraining:
     readings: float = 0.0
     groups: int = 0
 
-    def train(self, problems: Sequence[GridProblem]) -> list[list[Trained]]:
-        """The result for each C of each problem. Raises KeyboardInterrupt at a stop before all have a model, or of folds."""
-        found: dict[int, list[Trained]] = {}
+    def train(self, problems: Sequence[GridProblem]) -> list[list[Model]]:
+        """The model for each C of each problem. Raises KeyboardInterrupt at a stop before all have a model, or of folds."""
+        found: dict[int, list[Model]] = {}
         for name, numbers in _by_training(problems).items():
             outcomes = self._columns([problems[number] for number in numbers], name)
             found |= dict(zip(numbers, outcomes, strict=True))
@@ -77,7 +68,7 @@ class GridTraining:
                 raise KeyboardInterrupt("training was stopped")
         return [found[number] for number in range(len(problems))]
 
-    def _columns(self, problems: list[GridProblem], name: str) -> list[list[Trained]]:
+    def _columns(self, problems: list[GridProblem], name: str) -> list[list[Model]]:
         """The results of problems that differ only in C, λ and fold.
 
         The largest C comes first: where memory is short and groups are trained in sequence, models that need many passes then
@@ -101,18 +92,14 @@ class GridTraining:
             self.readings += run.readings.value
         self.bytes_read += record.history[-1].bytes_read
         del trained
-        return [
-            [self._outcome(problem, C, models.pop((C, number)), record) for C in problem.Cs]
-            for number, problem in enumerate(problems)
-        ]
+        return [[self._kept(problem, C, models.pop((C, number))) for C in problem.Cs] for number, problem in enumerate(problems)]
 
-    def _outcome(self, problem: GridProblem, C: float, model: Model, record: Progress) -> Trained:
+    def _kept(self, problem: GridProblem, C: float, model: Model) -> Model:
         if problem.fold is not None:
             model = replace(cast(Any, model), witnesses=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
-        passes = int(model.history[-1]["passes"])
-        return Trained(C, model, replace(record, history=[line for line in record.history if line.passes <= passes]))
+        return model
 
     def measure(self, models: Sequence[tuple[Model, int]]) -> list[Evaluation]:
         """Each model measured on the rows of a fold of the data, in one pass for as many as memory allows."""

@@ -15,8 +15,7 @@ import numpy as np
 from streamcut.compiled import rankings
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.measures.probability import ratio
-from streamcut.measures.separation import Scored, Separation
+from streamcut.measures.separation import Scored, Separation, ratio
 from streamcut.models.model import Model
 
 CUTOFFS = (1, 5, 10)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.measures.probability import ratio
+from streamcut.measures.separation import ratio
 
 
 class RegressionMeasures:

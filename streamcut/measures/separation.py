@@ -12,6 +12,11 @@ QUERIES_AT_ONCE = 1 << 18
 Scored = list[tuple[np.ndarray, np.ndarray | None]]  # scores of rows, and their weights unless all are 1
 
 
+def ratio(part: float, whole: float) -> float | None:
+    """part / whole, None when there is nothing to divide by."""
+    return part / whole if whole else None
+
+
 class Separation:
     """Two classes by their scores. Takes over `above` (positive rows) and `below` (negative), which are emptied."""
 

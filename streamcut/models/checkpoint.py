@@ -28,10 +28,10 @@ from numpy.typing import DTypeLike
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
-from streamcut.foundation.files import locked, scratch_folder, sync_directory, write_durably
-from streamcut.foundation.opened import IrregularFileError, open_regular, opened_raw
+from streamcut.foundation.files import locked, scratch_folder, sync_directory
+from streamcut.foundation.opened import IrregularFileError, open_regular, opened_file
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.outputs import write_parts
+from streamcut.io.places.outputs import output
 from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of
 
 log = logging.getLogger(__name__)
@@ -49,37 +49,32 @@ class Fill(Protocol):
     def __call__(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None: ...
 
 
-def checkpoint_parts(
-    record: Mapping[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]
-) -> tuple[Iterator[bytes | memoryview], int]:
-    """The content of a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, and its size in bytes.
+def write_checkpoint(
+    place: str | os.PathLike,
+    record: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    after: Callable[[], None] = lambda: None,
+) -> None:
+    """Write a checkpoint of `record` (JSON types) and C-contiguous `arrays`, without a copy, to a file or an object.
 
-    `after` is called after each piece.
+    `after` is called after each piece. Raises DiskFullError, NotFoundError.
     """
     listed = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-    header = json.dumps({"record": record, "arrays": listed}).encode()
-
-    def parts() -> Iterator[bytes | memoryview]:
-        digest = hashlib.sha256()
-        head = _MAGIC + len(header).to_bytes(8, "little") + header
-        pieces: Iterator[bytes | memoryview] = chain([head], *map(_pieces_of, arrays.values()))
+    header, digest = json.dumps({"record": record, "arrays": listed}).encode(), hashlib.sha256()
+    head = _MAGIC + len(header).to_bytes(8, "little") + header
+    size = len(head) + sum(array.nbytes for array in arrays.values()) + _DIGEST
+    pieces: Iterator[bytes | memoryview] = chain([head], *map(_pieces_of, arrays.values()))
+    with output(place, prefix="ckpt", size=size) as file:
         for piece in pieces:
             digest.update(piece)
-            yield piece
+            file.write(piece)
             after()
-        yield digest.digest()
-
-    size = len(_MAGIC) + 8 + len(header) + sum(array.nbytes for array in arrays.values()) + _DIGEST
-    return parts(), size
+        file.write(digest.digest())
 
 
 def _pieces_of(array: np.ndarray) -> Iterator[memoryview]:
-    view = _bytes_of(array)
+    view = array.reshape(-1).view(np.uint8).data
     yield from (view[start : start + _PIECE] for start in range(0, len(view), _PIECE))
-
-
-def _bytes_of(array: np.ndarray) -> memoryview:
-    return array.reshape(-1).view(np.uint8).data
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +104,11 @@ class StoredCheckpoint:
         shape, (dtype, _, offset) = self.shape(name), self.arrays[name]
         if (out.dtype.str, out.shape) != (dtype, shape):
             raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
-        with opened_raw(self.path) as file:
+        with opened_file(self.path) as file:
             file.seek(offset)
             for piece in _pieces_of(out):
-                view = piece
-                while view:
-                    count = file.readinto(view)
-                    if not count:
-                        raise CorruptError(f"{self.path}: became shorter while it was read")
-                    view = view[count:]
+                if file.readinto(piece) < len(piece):
+                    raise CorruptError(f"{self.path}: became shorter while it was read")
                 after()
 
     def wrong(self, what: str) -> CorruptError:
@@ -200,12 +191,8 @@ class Checkpoints:
 
     def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
         """Replace the checkpoint. A failure to write is a warning: training goes on."""
-        parts, size = checkpoint_parts({"identity": self._identity, "state": state}, arrays, after)
         try:
-            if self._remote:
-                write_parts(f"{self._place}/{NAME}", parts, size=size)
-            else:
-                write_durably(Path(self._place) / NAME, parts, size, prefix="ckpt")
+            write_checkpoint(f"{self._place}/{NAME}", {"identity": self._identity, "state": state}, arrays, after)
         except (DiskFullError, OSError) as error:
             log.warning("no checkpoint: %s; training continues, the previous one is kept", error)
         self._last = time.monotonic()

@@ -33,23 +33,15 @@ def row_scores(rows: list[Row], weights: np.ndarray, constant: np.ndarray | floa
     weights   float64 (d,), or (d, K) for K scores per row with `constant` (K,)
     returns   float64 (n,) or (n, K)
     """
-    score = _score if weights.ndim == 1 else _class_scores
     with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses scores that are not finite
-        return np.array([score(features, values, weights, constant) for features, values in rows])
+        return np.array([_score(features, values, weights, constant) for features, values in rows])
 
 
-def _score(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: Any) -> float:
-    terms = np.empty(len(values) + 1)
+def _score(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: Any) -> Any:
+    terms = np.empty((len(values) + 1, *weights.shape[1:]))
     terms[0] = constant
-    np.multiply(values, weights[features], out=terms[1:])
+    np.multiply(values if weights.ndim == 1 else values[:, None], weights[features], out=terms[1:])
     return np.add.accumulate(terms)[-1]
-
-
-def _class_scores(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: Any) -> np.ndarray:
-    terms = np.empty((len(values) + 1, weights.shape[1]))
-    terms[0] = constant
-    np.multiply(values[:, None], weights[features], out=terms[1:])
-    return np.add.accumulate(terms, axis=0)[-1]
 
 
 def _dense(X: np.ndarray, n_features: int) -> list[Row] | None:

@@ -17,7 +17,6 @@ import math
 import os
 import zipfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -27,7 +26,6 @@ from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.foundation.fields import shown
 from streamcut.foundation.opened import opened_file, readable
-from streamcut.foundation.redaction import redacted
 from streamcut.io.places.outputs import output
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError
@@ -54,7 +52,7 @@ def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -
     fields = packed(model, "", arrays)
     meta = {"format": FORMAT, "version": FORMAT_VERSION, "streamcut_version": __version__, "model": fields}
     described = np.frombuffer(json.dumps(meta, indent=1).encode(), np.uint8)
-    with output(path, prefix="model", replace=replace) as file, zipfile.ZipFile(cast(IO[bytes], _Through(file)), "w") as archive:
+    with output(path, prefix="model", replace=replace) as file, zipfile.ZipFile(cast(IO[bytes], file), "w") as archive:
         for name, array in {"meta.json": described, **arrays}.items():
             _write(archive, name, np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")))
 
@@ -67,20 +65,6 @@ def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
         np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
         for start in range(0, flat.size, _PIECE):
             file.write(flat[start : start + _PIECE].data)
-
-
-class _Through:
-    """An output for zipfile that is written from front to back, so that the bytes are the same in a file and in an object."""
-
-    def __init__(self, file: Any) -> None:
-        self._write = file.write
-
-    def write(self, part: Any) -> int:
-        self._write(part)
-        return memoryview(part).nbytes
-
-    def flush(self) -> None:
-        """Nothing to do: nothing is held back."""
 
 
 def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
@@ -142,25 +126,6 @@ def is_model(path: str | os.PathLike) -> bool:
         return False
     with opened_file(path) as file:
         return _FIRST_MEMBER in file.read(_HEAD)
-
-
-def describe_model(model: Model, path: str | os.PathLike) -> dict[str, Any]:
-    """The description of `model`, which was loaded from `path` (JSON types), without arrays."""
-    return plain(
-        {
-            "path": redacted(os.fspath(path)),
-            "bytes": size_of(os.fspath(path)) if is_url(path) else os.path.getsize(path),
-            "kind": model.kind,
-            "task": model.task,
-            "solver": model.solver,
-            **model.describe(),
-            **({} if model.link is None else {f"probabilities_{name}": v for name, v in asdict(model.link).items()}),
-            "iterations": len(model.history),
-            "parameters": model.parameters,
-            "fingerprint": model.fingerprint,
-            "resources": model.resources,
-        }
-    )
 
 
 def plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -124,16 +125,11 @@ def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelMo
     import scipy.sparse as sp
 
     support = sp.vstack([model.support for model in models], format="csr")
-    places: dict[bytes, int] = {}
-    bounds = support.indptr
-    first: list[int] = []
-    where = np.empty(support.shape[0], np.int64)
-    for row in range(support.shape[0]):
-        inside = slice(bounds[row], bounds[row + 1])
-        key = support.indices[inside].tobytes() + b"|" + support.data[inside].tobytes()
-        where[row] = places.setdefault(key, len(places))
-        if where[row] == len(first):
-            first.append(row)
+    parts = (slice(*ends) for ends in pairwise(support.indptr.tolist()))
+    keys = [support.indices[part].tobytes() + b"|" + support.data[part].tobytes() for part in parts]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    where = np.array([places[key] for key in keys], np.int64)
+    first = np.unique(where, return_index=True)[1]
     coefficients = np.zeros((len(first), len(models)))
     start = 0
     for k, model in enumerate(models):

@@ -6,7 +6,6 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy as np
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
 from streamcut.foundation.fields import by_name, expect_shape
-from streamcut.foundation.shown import Shown
+from streamcut.foundation.shown import Shown, html
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
@@ -25,6 +24,7 @@ from streamcut.problem import Problem
 if TYPE_CHECKING:
     from streamcut.kernels.maps import FeatureMap
 
+_OF_FRAMES = ("__arrow_c_stream__", "collect_batches", "scanner")  # each kind of frame has one of these
 BEGUN = "certified"  # the parameter that names the model from which certify found this one, and its distance from the optimum
 
 
@@ -168,21 +168,23 @@ class Model(Shown, ABC):
         }
 
     def _repr_html_(self) -> str:
-        return f"{super()._repr_html_()}<p>{escape(self.in_words())}</p>"
+        return f"{super()._repr_html_()}<p>{html(self.in_words())}</p>"
 
     def describe(self) -> dict[str, Any]:
-        """What `streamcut info` shows, in JSON types."""
+        """What `streamcut info` shows, with NumPy's numbers."""
         mapped: dict[str, Any] = {}
-        if self.map is not None:
-            mapped = {"kernel": self.map.kernel.as_dict(), "map": self.map.kind, "map_features": self.map.n_features}
-            mapped |= self.map.identity
+        if (of := self.map) is not None:
+            mapped = {"kernel": of.kernel.as_dict(), "map": of.kind, "map_features": of.n_features, **of.identity}
         return {
-            "n_features": self.n_features,
+            **{name: getattr(self, name) for name in ("kind", "task", "solver", "n_features")},
             **self._described(),
             **mapped,
-            "labels": None if self.labels is None else list(self.labels),
+            "labels": self.labels,
             **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
             "certificate": self.result(),
+            **({} if self.link is None else {f"probabilities_{name}": value for name, value in by_name(self.link).items()}),
+            "iterations": len(self.history),
+            **{name: getattr(self, name) for name in ("parameters", "fingerprint", "resources")},
         }
 
     @abstractmethod
@@ -225,17 +227,16 @@ class Model(Shown, ABC):
 
         Raises BadInputError for a wrong number of features, for missing columns, and for values that are not finite.
         """
-        if self._speaks_of(X):
-            return self._told(X, "scores")
+        if (told := self._told(X, "scores")) is not None:
+            return told
         rows = few_rows(X, self.n_features)
         scores = None if rows is None else self.score_few(rows)
         if scores is None:
             scores = self.score_chunk(self._rows(X))
-        finite = np.isfinite(scores)
-        if finite.all():
+        if (finite := np.isfinite(scores)).all():
             return scores
-        finite = finite.reshape(len(scores), -1).all(axis=1)
-        raise BadInputError(f"row {int(np.argmin(finite))} (0-based) of X gives a score that is not finite")
+        row = int(np.argmin(finite.reshape(len(scores), -1).all(axis=1)))
+        raise BadInputError(f"row {row} (0-based) of X gives a score that is not finite")
 
     def _rows(self, X) -> Chunk:
         if not hasattr(X, "indptr") and not hasattr(X, "tocsr"):
@@ -245,17 +246,16 @@ class Model(Shown, ABC):
         indptr, indices, data, _ = csr_arrays(X)
         return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
 
-    def _speaks_of(self, X: Any) -> bool:
-        """Whether `X` holds raw rows, from which features are made first."""
-        if isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest"):
-            return True
-        named = isinstance(X, Iterator) or any(hasattr(X, name) for name in ("__arrow_c_stream__", "collect_batches", "scanner"))
-        return named and self.recipe is not None and self.recipe.table is not None
-
-    def _told(self, X: Any, output: str) -> np.ndarray:
+    def _told(self, X: Any, answer: str) -> np.ndarray | None:
+        """The answers for raw rows, from which features are made first; None: `X` holds features."""
+        raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest")
+        if not raw and self.recipe is not None and self.recipe.table is not None:
+            raw = isinstance(X, Iterator) or any(hasattr(X, name) for name in _OF_FRAMES)
+        if not raw:
+            return None
         import streamcut  # loads readers on first use
 
-        return streamcut.predict(self, X, answer=output)
+        return streamcut.predict(self, X, answer=answer)
 
     # -- labels -----------------------------------------------------------------------------------------------------------------
 
@@ -348,8 +348,8 @@ class Model(Shown, ABC):
 
         `X` and errors are those of `decision_function`. `qid` (n,) tells sequences apart; without it the rows are one.
         """
-        if self._speaks_of(X):
-            return self._told(X, "labels")
+        if (told := self._told(X, "labels")) is not None:
+            return told
         scores, starts = self.decision_function(X), None
         if qid is not None:
             if not self.whole_groups:
@@ -366,7 +366,8 @@ class Model(Shown, ABC):
         `X` and errors are those of `decision_function`; UsageError where the model has no probabilities.
         """
         self.expected_link()
-        return self._told(X, "probabilities") if self._speaks_of(X) else self.probabilities_of(self.decision_function(X))
+        told = self._told(X, "probabilities")
+        return self.probabilities_of(self.decision_function(X)) if told is None else told
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).

@@ -136,7 +136,7 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
     for name, each in record.__dataclass_fields__.items():
         if (given := getattr(record, name)) is each.default:  # which is valid, and most are it
             continue
-        object.__setattr__(record, name, value := _declared(plain(given), each.type))
+        object.__setattr__(record, name, value := declared(plain(given), each.type))
         known = each.metadata.get("option", _ANY)
         chosen = not known.choices or value in known.choices
         absent = value is None and each.default is not None and "None" not in str(each.type)  # it has no state "not given"
@@ -149,13 +149,13 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
         raise UsageError(f"{where}: {value!r} {known.check.complaint}")
 
 
-def _declared(value: Any, declared: Any) -> Any:
+def declared(value: Any, kind: Any) -> Any:
     """A number as its option is declared, so that 1, 1.0 and NumPy's give the same bits; anything else unchanged."""
-    kind = {"float": float, "int": int}.get(str(getattr(declared, "__name__", declared)).partition(" ")[0])
-    if kind is None or isinstance(value, bool) or not isinstance(value, int | float):
+    made = {"float": float, "int": int}.get(str(getattr(kind, "__name__", kind)).partition(" ")[0])
+    if made is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     try:
-        return number if (number := kind(value)) == value else value
+        return number if (number := made(value)) == value else value
     except (OverflowError, ValueError):  # infinity or NaN where a whole number belongs, an integer beyond float64: not valid
         return value
 

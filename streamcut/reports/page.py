@@ -188,7 +188,7 @@ def _greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[t
     model's, and else their numbers."""
 
     def named(weight: Weight) -> tuple[str, float]:
-        return (names[weight.feature or 0] if names else weight.name or f"feature {weight.feature}"), weight.weight
+        return (names[weight.feature or 0] if names else weight.shown), weight.weight
 
     several = max(4, 2 * _MOST_WEIGHTS // min(model.scores_per_row, _MOST_CLASSES))
     found = greatest(model, top=_MOST_WEIGHTS, several=several, classes=_MOST_CLASSES)

@@ -36,6 +36,11 @@ class Weight(NamedTuple):
     name: str
     weight: float
 
+    @property
+    def shown(self) -> str:
+        """Its name, or else its number."""
+        return self.name or f"feature {self.feature}"
+
 
 def weights(
     model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
@@ -137,19 +142,12 @@ class Explanation:
 
 
 def explain(
-    model: Model | str | os.PathLike,
-    data: Any,
-    *,
-    top: int | None = TOP,
-    label: Any = None,
-    against: Any = None,
-    strict: bool = False,
-    raw: Raw | None = None,
+    model: Model | str | os.PathLike, data: Any, *, strict: bool = False, raw: Raw | None = None, **how: Any
 ) -> list[Explanation]:
     """See streamcut.api."""
     reading = raw or Raw(labelled=False)
     reading.strict |= strict
-    found = list(explained(model, data, top=top, label=label, against=against, raw=reading))
+    found = list(explained(model, data, raw=reading, **how))
     if raw is None:
         warn_of(reading.unseen)
     return found
@@ -166,7 +164,7 @@ def explained(
     ignore_extra_features: bool = False,
     ceiling: Ceiling | None = None,
 ) -> Iterator[Explanation]:
-    """The same, row by row, within `ceiling`."""
+    """The same, row by row, within `ceiling`: the other arguments of `explain`."""
     if top is not None and top < 0:
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))

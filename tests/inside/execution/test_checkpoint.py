@@ -25,7 +25,7 @@ from streamcut import CheckpointOptions, load_model, save_model, train
 from streamcut.errors import CorruptError, LockedError, UsageError
 from streamcut.foundation import files
 from streamcut.foundation.files import locked
-from streamcut.models.checkpoint import checkpoint_parts, open_checkpoint
+from streamcut.models.checkpoint import open_checkpoint, write_checkpoint
 
 pytestmark = pytest.mark.process
 
@@ -152,7 +152,7 @@ def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
     path = tmp_path / "a.checkpoint"
     arrays = {"a": np.arange(5.0), "none": np.empty((0, 3)), "b": np.arange(6, dtype=np.int64).reshape(2, 3)}
     record = {"identity": {"x": 0.1}, "state": {}}
-    files.write_durably(path, *checkpoint_parts(record, arrays, lambda: None))
+    write_checkpoint(path, record, arrays)
     stored = open_checkpoint(path)
     assert stored.record == record
     for name, array in arrays.items():

@@ -34,10 +34,11 @@ FOUNDATION = {"compiler", "config", "errors", "foundation", "loss_table", "optio
 FOUNDATION |= {""}  # streamcut itself
 WIRING = {
     "calibration",
-    "certifying",
+    "certification",
     "data",
     "evaluation",
     "example",
+    "foreign",
     "grids",
     "prediction",
     "strategy",

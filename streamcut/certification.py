@@ -1,5 +1,9 @@
-"""`certify`: how far any linear model is from the optimum of its own problem. F at its weights, with a rigorous bound on the
-rounding, from one pass over the rows; then training from these weights."""
+"""`certify`: how far any linear model, trained by any program, is from the optimum of its own problem.
+
+One pass over the rows gives F at its weights, with a rigorous bound on the rounding. Training that starts from these weights
+gives, pass by pass, a number that no weights can go below, and better weights, whose F shows how far the model is from the
+optimum at least.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +16,16 @@ import numpy as np
 
 from streamcut.bundle.l1_only import L1Only
 from streamcut.bundle.penalty import penalty_of
-from streamcut.certifying.estimators import foreign
-from streamcut.certifying.model_files import read_foreign
 from streamcut.compiled import vectors
 from streamcut.data.datasets import labelled, origin
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.ceiling import Ceiling
 from streamcut.execution.views import OccurringDataset, ScaledDataset
+from streamcut.foreign import foreign, read_foreign
 from streamcut.foundation.rounding import UNSEEN, gamma, objective
 from streamcut.foundation.shown import Shown
 from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Statistics
-from streamcut.io.sources.lazy import framed
 from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
 from streamcut.models.files import is_model, load_model
@@ -185,30 +187,18 @@ class Certified(Shown):
         }
 
 
-def certify(
-    model: Any,
-    data: Any,
-    passes: int = 3,
-    *,
-    C: float | None = None,
-    loss: str | None = None,
-    intercept: str | float | None = None,
-    epsilon: float | None = None,
-    memory: str = "auto",
-) -> Certified:
-    """See streamcut.api."""
-    data = framed(data)
+def certify(model: Any, data: Any, passes: int = 3, *, memory: str = "auto", **asked: Any) -> Certified:
+    """See streamcut.api; `asked`: C, loss, intercept and epsilon, where a value is not None."""
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
     from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model
     if isinstance(model, Model) or (from_file and is_model(model)):
         what = os.fspath(model) if from_file else "the model"
-        asked = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
         ours = _expect_ours(load_model(model, expect) if from_file else model, what, asked)
         with labelled(ours, data, memory) as dataset:
             return _certified(ours, what, dataset, origin(ours, data), passes, memory)
     theirs = read_foreign(os.fspath(model), expect) if from_file else foreign(model)
-    theirs = theirs.completed(C, loss, intercept, epsilon)
+    theirs = theirs.completed(**asked)
     with labelled(None, theirs.in_numbers(data), memory) as dataset:
         start, divisors = theirs.model(dataset.manifest.statistics), theirs.divisors
         if divisors is not None:
