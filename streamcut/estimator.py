@@ -128,7 +128,7 @@ class Estimator(BaseEstimator):
             for name, option in OPTIONS.items()
             if name not in _NOT_HERE
             and (option.tasks is None or set(option.tasks) & set(cls._tasks))
-            and (name in COMMON or any(name in options for options in solvers))
+            and (name in {*COMMON, "seed"} or any(name in options for options in solvers))  # feature maps draw, too
         }
         defaults |= {name: value for name, value in usual.items() if name in defaults or name not in OPTIONS or name == "task"}
 

@@ -43,7 +43,7 @@ from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.certificate import Certificate, StopReason
+from streamcut.models.certificate import Certificate, StopReason, Witness
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
@@ -331,6 +331,8 @@ class ColumnsTrainer:
         if keep and all(answer.reason is StopReason.CONVERGED for answer in solution.answers):
             progress.save(solution.state, last)
         found, each, answers, iterations = [], len(job.classes), solution.answers, solution.history
+        if job.origins is not None:
+            answers = [_with_bound_of(origin, answer, l1s[0]) for origin, answer in zip(job.origins, answers, strict=True)]
         del solution  # its state holds the answers, too
         for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
             own = answers[:each]
@@ -381,3 +383,13 @@ class ColumnsTrainer:
         most = [float(point.C * m * s) for point, m, s in zip(job.points, M, steepest, strict=True)]
         l1s = [float(point.l1) if part is None else part * own for point, part, own in zip(job.points, parts, most, strict=True)]
         return l1s, most, oracle.passes
+
+
+def _with_bound_of(origin: Origin, answer: Answer, l1: float) -> Answer:
+    """The answer with the bound of the model from which training began, if it is better: mixed with others, where an intercept is
+    free, its rounding counts once more."""
+    if origin.cut is None:
+        return answer
+    witness = Witness(origin.cut.a, origin.cut.b, origin.cut.error)
+    bound = witness.bound(answer.c_bar, l1)
+    return replace(answer, bound=bound, witness=witness) if bound > answer.bound else answer
