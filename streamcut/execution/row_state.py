@@ -59,6 +59,11 @@ class RowState:
         else:
             self.arrays[name] = self._mapped(name, dtype, math.prod(whole), self._scratch).reshape(whole)
 
+    def clear(self) -> None:
+        """Forget all arrays: another method begins."""
+        self.arrays.clear()
+        self._maps.clear()
+
     def release(self, start: int, stop: int) -> None:
         """Unmap the pages of rows start:stop; they are mapped again when they are used."""
         for name, mapped in self._maps.items():

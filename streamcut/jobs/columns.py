@@ -355,7 +355,7 @@ class ColumnsTrainer:
         """OCAS, from what dual ascent on `oracle` has reached, or from a checkpoint, to the end of `progress`; and its oracle."""
         job, runner, (column,) = self._job, self._runner, oracle.columns
         oracle.drop_caches()
-        runner.row_state.arrays.clear()
+        runner.row_state.clear()
         how: dict[str, Any] = {"bias": job._constant(runner.feed.data.manifest.statistics), "free": job.options.free}
         last = LinearOracle(runner, job.risk.pointwise, C=column.C, **how, keep_margins=True)
         if not job.options.free:

@@ -120,6 +120,15 @@ def test_a_full_or_missing_scratch_folder_is_told_at_once(tmp_path, monkeypatch)
         RowState(1000, tmp_path).add("z")
 
 
+def test_a_method_that_takes_over_finds_no_row_state(tmp_path):
+    state = RowState(3000, tmp_path)
+    state.add("codes", np.float32, (2, 1))
+    state.clear()
+    state.add("z")
+    state.release(0, 3000)
+    assert list(state.arrays) == ["z"]
+
+
 # --- the plan -------------------------------------------------------------------------------------------------------------------
 
 
