@@ -23,13 +23,21 @@ def verb(home: str, options: Any = None) -> Callable[[_Verb], _Verb]:
             function = documented(options)(function)
 
         signature = inspect.signature(function)
+        kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
+        places = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        known = None if inspect.Parameter.VAR_KEYWORD in kinds.values() else kinds.keys()
+        usual = {name: parameter.default for name, parameter in signature.parameters.items()}
+        usual = {name: value for name, value in usual.items() if value not in (..., inspect.Parameter.empty)}
 
         @wraps(function)
         def run(*arguments: Any, **named: Any) -> Any:
-            asked = signature.bind(*arguments, **named)
-            asked.apply_defaults()
-            named = {name: value for name, value in asked.kwargs.items() if value is not ...}
-            return getattr(import_module(home), function.__name__)(*asked.args, **named)
+            taken = places[: len(arguments)]
+            if len(arguments) > len(places) or (known and not known >= named.keys()) or not named.keys().isdisjoint(taken):
+                signature.bind(*arguments, **named)  # raises TypeError; for each row that is predicted it would take too long
+            asked = {**usual, **named}
+            for name in taken:
+                asked.pop(name, None)
+            return getattr(import_module(home), function.__name__)(*arguments, **asked)
 
         run.home, run.options = home, options  # type: ignore[attr-defined]
         VERBS[function.__name__] = run

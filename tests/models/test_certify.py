@@ -35,7 +35,7 @@ def test_the_command_of_a_certified_model_poses_its_problem(tmp_path, run, monke
     streamcut.convert("t.csv", "t.zarr", labels="y")
     start = streamcut.train("t.zarr", C=3.0, loss="squared-hinge", tol_relative=0.1)
     for data in ("t.zarr", "t.csv"):
-        better = streamcut.certify(start, data, 2, memory="2GB").better
+        better = streamcut.certify(start, data, 2, memory="8GB").better
         streamcut.save_model(better, "m.npz")
         command = streamcut.report("m.npz").command
         assert data in command
