@@ -185,7 +185,7 @@ class Trainer:
             progress.start = self._last.state
         else:
             oracle.C, oracle.penalty = C, penalty
-            if self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
+            if self._begin is not None and (progress.checkpoints is None or progress.checkpoints.stored is None):
                 progress.start = self._begin(progress.rule)
         self._last = self._solve(progress)
         if keep and self._last.reason is StopReason.CONVERGED:

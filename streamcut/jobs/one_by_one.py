@@ -79,7 +79,7 @@ class OneByOneTrainer:
         """
         job, models, K = self.job, list[LinearModel](), len(self.job.classes)
         keep = keep or progress.checkpoints is not None  # the end of a class is read again by what resumes in a later one
-        if progress.checkpoints is not None and progress.checkpoints.found is None:
+        if progress.checkpoints is not None and progress.checkpoints.stored is None:
             progress.checkpoints.save({"classes": K}, {}, lambda: None)
         for number, label in enumerate(job.classes):
             with ExitStack() as held:

@@ -21,8 +21,8 @@ def begun(oracle: Any, progress: Progress, max_cuts: int, begin: Begin = BundleS
 
     Raises Interrupted during that pass.
     """
-    found = progress.resume(oracle)
-    s = begin(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
+    checkpoint = progress.resume(oracle)
+    s = begin(oracle, max_cuts, progress.rule) if checkpoint is None else BundleState.restored(checkpoint, oracle)
     return s, progress.measure_for(oracle)
 
 
