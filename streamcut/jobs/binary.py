@@ -135,20 +135,21 @@ class BinaryJob:
     def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
         """A trainer for one C after another."""
         chosen, manifest = self.options, runner.feed.data.manifest
-        common: dict[str, Any] = {"C": chosen.C, "bias": self._constant(manifest), "free": chosen.free}
+        bias = self._constant(manifest)
         oracle: LinearOracle
         if self.solver.columns:
-            oracle = ColumnsOracle(runner, self.risk, **common, room=plan.row_cache)
+            oracle = ColumnsOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free, room=plan.row_cache)
         elif self.solver.curved:
-            oracle = SecondOrderOracle(runner, self.risk, **common)
+            oracle = SecondOrderOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free)
         else:
-            oracle = self._cutting(runner, **common)
+            oracle = self._cutting(runner, bias)
         solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest)
         return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1 or chosen.l1_only, bool(chosen.l1_only))
 
-    def _cutting(self, runner: Runner, **given: Any) -> LinearOracle:
-        return LinearOracle(runner, self.risk, **given, keep_margins=self.solver.margins)
+    def _cutting(self, runner: Runner, bias: float) -> LinearOracle:
+        C, free = self.options.C, self.options.free
+        return LinearOracle(runner, self.risk, C=C, bias=bias, free=free, keep_margins=self.solver.margins)
 
     def _constant(self, manifest: Manifest) -> float:
         return constant_feature(self.options, manifest.statistics, self.risk.loss.unbounded())

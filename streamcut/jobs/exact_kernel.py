@@ -92,12 +92,12 @@ class ExactKernelJob:
         """A model for each label of the data against the rest; `plan` is of a job that is `sharing`."""
         manifest, kernel, rows = runner.feed.data.manifest, self._kernel(runner), read_whole(runner.feed)
         shared = SharedColumns(rows.n_rows, plan.row_cache // 2)
-        found = []
+        models = []
         for label in sorted(manifest.statistics.labels or {}):
             options = replace(self.options, positive_label=label)
-            own = replace(self, options=options, problem=problem_of_two(options, manifest.statistics))
-            found.append(own._solved(rows, manifest, progress(), plan, kernel, shared))
-        return found
+            job = replace(self, options=options, problem=problem_of_two(options, manifest.statistics))
+            models.append(job._solved(rows, manifest, progress(), plan, kernel, shared))
+        return models
 
     def _kernel(self, runner: Runner) -> Kernel:
         return centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
@@ -136,11 +136,11 @@ class ExactKernelJob:
 
     def _model(
         self, manifest: Manifest, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
-        history: list[dict[str, Any]], **known: Any,
+        history: list[dict[str, Any]], **fields: Any,
     ) -> KernelModel:  # fmt: skip
         """The model of all rows whose coefficient is not 0."""
         (used,) = np.nonzero(coefficients)
         return kernel_model(
             self.options, self.problem, manifest, take(rows, used), history, kernel=kernel, intercept=float(intercept),
-            coefficients=coefficients[used], **known,
+            coefficients=coefficients[used], **fields,
         )  # fmt: skip

@@ -89,8 +89,8 @@ class GlobalJob:
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
         label, bias = None if self.problem.labels is None else self.problem.labels[1], self.problem.bias
-        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
-        return identity(self.options, fingerprint, **found)
+        fields = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
+        return identity(self.options, fingerprint, **fields)
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         return self.trainer(runner, plan).train(self.options.C, progress)
@@ -145,17 +145,17 @@ class RankingJob(GlobalJob):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        statistics, found = manifest.statistics, manifest.statistics.labels
+        statistics, labels = manifest.statistics, manifest.statistics.labels
         check_weights(manifest, f"task {options.task}")
-        if found is not None and len(found) == 1:
-            raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; there is nothing to rank")
-        if options.task == "roc-area" and (found is None or len(found) > 2):
+        if labels is not None and len(labels) == 1:
+            raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(labels)):g}; there is nothing to rank")
+        if options.task == "roc-area" and (labels is None or len(labels) > 2):
             raise BadInputError("the area under the ROC curve needs two labels; for more take --task=ranking")
         max_cuts = options.max_cuts or bundle_size(statistics.n_features)
         lanes = plan_lanes(statistics, options.lanes)
         risk: Pairs | PairsOfLevels = Pairs(options.normalisation)
-        if (statistics.groups or 1) == 1 and found is not None and len(found) <= PairsOfLevels.MOST:
-            risk = PairsOfLevels(tuple(sorted(found)), options.normalisation)
+        if (statistics.groups or 1) == 1 and labels is not None and len(labels) <= PairsOfLevels.MOST:
+            risk = PairsOfLevels(tuple(sorted(labels)), options.normalisation)
         return cls(options, risk, options.problem(), max_cuts, lanes, threads_wanted(options))
 
     @property
@@ -163,8 +163,8 @@ class RankingJob(GlobalJob):
         return CurvedPairsOracle if self.solver.curved else GlobalOracle
 
     def needs(self, manifest: Manifest) -> Needs:
-        found = super().needs(manifest)
+        needs = super().needs(manifest)
         if not self.solver.curved:
-            return found
-        size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * found.dimension**2)
-        return replace(found, vectors=self.solver.vectors, row_bytes=found.row_bytes + 4 * len(NEAR), more=(*found.more, size))
+            return needs
+        size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * needs.dimension**2)
+        return replace(needs, vectors=self.solver.vectors, row_bytes=needs.row_bytes + 4 * len(NEAR), more=(*needs.more, size))

@@ -13,9 +13,9 @@ from streamcut.models.model import Model
 from streamcut.solvers.progress import Progress
 
 
-def identity(options: TrainOptions, fingerprint: str, **found: Any) -> dict[str, Any]:
+def identity(options: TrainOptions, fingerprint: str, **fields: Any) -> dict[str, Any]:
     """The identity of a run on the data with this fingerprint: `options.deciding()`, updated by `found`."""
-    return {**options.deciding(), "data": fingerprint, **found}
+    return {**options.deciding(), "data": fingerprint, **fields}
 
 
 class Job(Protocol):

@@ -81,10 +81,10 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
     return max(1.0, math.sqrt(reach / (options.C * weight)))
 
 
-def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
+def solver_of(options: TrainOptions, oracle: Any, **arguments: Any) -> Callable[[Progress], Solution]:
     """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
-    own = {"cut": options.cut} if "cut" in options.record.options else {}
-    return partial(options.record.algorithm(options.kind).solve, oracle, **{**own, **given})
+    cut = {"cut": options.cut} if "cut" in options.record.options else {}
+    return partial(options.record.algorithm(options.kind).solve, oracle, **{**cut, **arguments})
 
 
 def threads_wanted(options: TrainOptions) -> int:
@@ -97,33 +97,33 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
 
     Raises BadInputError for data without two classes.
     """
-    found = statistics.labels
-    if found is not None and len(found) == 1:
-        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
+    labels = statistics.labels
+    if labels is not None and len(labels) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(labels)):g}; training needs two classes")
     if positive is None:
-        if found is None or len(found) > 2:
-            many = f"{len(found)}" if found is not None else "more than 4096"
+        if labels is None or len(labels) > 2:
+            many = f"{len(labels)}" if labels is not None else "more than 4096"
             raise BadInputError(
                 f"the data has {many} different labels, not 2; choose one-vs-rest with --positive-label, or "
                 "--task=multiclass or ranking"
             )
-        positive = max(found)
-    elif found is not None and positive not in found:
-        some = ", ".join(f"{label:g}" for label in list(found)[:10])
+        positive = max(labels)
+    elif labels is not None and positive not in labels:
+        some = ", ".join(f"{label:g}" for label in list(labels)[:10])
         raise BadInputError(f"no row has the positive label {positive:g}; the labels are {some}")
-    if found is not None and len(found) == 2:
-        return next(label for label in found if label != positive), positive, False
+    if labels is not None and len(labels) == 2:
+        return next(label for label in labels if label != positive), positive, False
     return (-1.0 if positive != -1.0 else 0.0), positive, True
 
 
 def several_labels(statistics: Statistics) -> tuple[float, ...]:
     """The labels, increasing. Raises BadInputError when there are fewer than two, or too many to be classes."""
-    found = statistics.labels
-    if found is None:
+    labels = statistics.labels
+    if labels is None:
         raise BadInputError("the data has more than 4096 different labels, too many for classes; choose another --task")
-    if len(found) == 1:
-        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
-    return tuple(sorted(found))
+    if len(labels) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(labels)):g}; training needs two classes")
+    return tuple(sorted(labels))
 
 
 def problem_of_two(options: TrainOptions, statistics: Statistics) -> Problem:
@@ -178,7 +178,7 @@ class Trainer:
         `keep`: leave a checkpoint at the end even when it converged, so that the next run can start from it.
         """
         oracle = self.oracle
-        penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
+        penalty, facts = self._penalty(C, self._l1 if l1 is None else l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
             self._last.state.move_to(C, penalty, oracle, progress.measure_for(oracle))
@@ -191,7 +191,7 @@ class Trainer:
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)
         model = self._model(self._last, C)
-        return replace(model, parameters={**model.parameters, **found})
+        return replace(model, parameters={**model.parameters, **facts})
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
         """The penalty, and facts found: λ_max where `l1` is a fraction of it, by a pass the first time."""
@@ -207,9 +207,9 @@ class Trainer:
         return self._penalty_of(part * most), {"l1_max": most}
 
     def _penalty_of(self, l1: float) -> L2:
-        known = self.oracle.penalty
-        if isinstance(known, L1OfMany):
-            return replace(known, l1=l1, most=math.inf, within=EVERYWHERE)
+        penalty = self.oracle.penalty
+        if isinstance(penalty, L1OfMany):
+            return replace(penalty, l1=l1, most=math.inf, within=EVERYWHERE)
         return L1Only(l1) if self._alone else penalty_of(l1)
 
 

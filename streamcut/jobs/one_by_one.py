@@ -83,12 +83,12 @@ class OneByOneTrainer:
             progress.checkpoints.save({"classes": K}, {}, lambda: None)
         for number, label in enumerate(job.classes):
             with ExitStack() as held:
-                own, seen = self._progress(number, progress, models), progress.history
+                part, seen = self._progress(number, progress, models), progress.history
                 if progress.checkpoints is not None:
-                    own.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
+                    part.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
                 trainer: Any = job.of_class(number).trainer(self.runner, self.plan)
-                models.append(trainer.train(C, own, l1=l1, keep=keep))
-            progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in own.history]
+                models.append(trainer.train(C, part, l1=l1, keep=keep))
+            progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in part.history]
             if models[-1].stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
@@ -111,5 +111,5 @@ def _of_all(line: Iteration, before: list[Iteration], models: Sequence[LinearMod
     primal = line.primal + sum(model.certificates[0].primal for model in models)
     bound = line.lower_bound + sum(model.certificates[0].lower_bound for model in models)
     totals = {name: getattr(line, name) + (getattr(before[-1], name) if before else 0) for name in _TOTALS}
-    found = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
-    return replace(found, **totals, allowed_gap=0.0, waits_for="", classes=classes)
+    summed = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
+    return replace(summed, **totals, allowed_gap=0.0, waits_for="", classes=classes)

@@ -51,8 +51,9 @@ class OneClassJob(BinaryJob):
         needs = super().needs(manifest)
         return replace(needs, more=(*needs.more, ("cuts of all shares", _VECTORS * 8 * needs.dimension)))
 
-    def _cutting(self, runner: Runner, **given: Any) -> LinearOracle:
-        return OneClassOracle(runner, self.risk, nu=_nu(self.options), **given, keep_margins=True)
+    def _cutting(self, runner: Runner, bias: float) -> LinearOracle:
+        C, free = self.options.C, self.options.free
+        return OneClassOracle(runner, self.risk, nu=_nu(self.options), C=C, bias=bias, free=free, keep_margins=True)
 
     def _constant(self, manifest: Manifest) -> float:
         # a power of 2, so that dividing by it does not round

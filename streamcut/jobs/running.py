@@ -121,5 +121,5 @@ def with_all_features(model: Any, data: OccurringDataset) -> Any:
     columns = model.weights.size // len(data.index)
     model = replace(model, weights=data.spread(model.weights))
     columns = columns if len(model.witnesses) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
-    spread = (replace(each, a=data.spread(each.a.reshape(-1, columns)).reshape(-1)) for each in model.witnesses)
+    spread = (replace(witness, a=data.spread(witness.a.reshape(-1, columns)).reshape(-1)) for witness in model.witnesses)
     return replace(model, witnesses=tuple(spread))

@@ -58,8 +58,8 @@ class ColumnsRisk:
     @property
     def loss(self) -> Loss:
         """The loss for kernels: targets of labels are 1 and −1."""
-        found = self.pointwise.loss
-        return found._replace(positive=1.0) if isinstance(found, OfLabels) else found
+        loss = self.pointwise.loss
+        return loss._replace(positive=1.0) if isinstance(loss, OfLabels) else loss
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """The class of each label, int32 (n,); −1 for an unknown label."""
