@@ -266,11 +266,11 @@ def detail(reason: StopReason, oracle: Any) -> str:
     if reason not in (StopReason.STALLED, StopReason.SCALE, StopReason.MAX_PASSES, StopReason.TIME):
         return ""
     sizes = oracle.column_sizes()
-    sizes, places = sizes[sizes > 0.0], np.flatnonzero(sizes > 0.0)
+    sizes, index = sizes[sizes > 0.0], np.flatnonzero(sizes > 0.0)
     if len(sizes) == 0:
         return ""
     largest, smallest = int(np.argmax(sizes)), int(np.argmin(sizes))
     if sizes[largest] < _APART * sizes[smallest]:
         return ""
-    names = f"feature {places[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {places[smallest]}"
+    names = f"feature {index[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {index[smallest]}"
     return f"{names} (0-based); scale std brings them to similar sizes"

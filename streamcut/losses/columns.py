@@ -69,8 +69,8 @@ class ColumnsRisk:
         if len(self.labels) == 2:
             negative, positive = self.labels
             return np.where(y == positive, 1, np.where(y == negative, 0, -1)).astype(np.int32)
-        places = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
-        return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
+        classes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
+        return np.where(np.asarray(self.labels)[classes] == y, classes, -1).astype(np.int32)
 
 
 def values_of(columns: Sequence[Column], name: str, dtype: Any = np.float64) -> np.ndarray:

@@ -71,8 +71,8 @@ class Cells:
 
     def of(self, scores: np.ndarray) -> np.ndarray:
         """The cell of each score; scores outside get the first or the last."""
-        places = np.floor((scores - self.low) / self.width)
-        return np.clip(places, 0, self.count - 1).astype(np.int64)
+        cells = np.floor((scores - self.low) / self.width)
+        return np.clip(cells, 0, self.count - 1).astype(np.int64)
 
     def inside(self, scores: np.ndarray) -> np.ndarray:
         """Whether each score is in a cell."""
@@ -112,12 +112,12 @@ class PairsOfLevels:
 
     def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
         classes = np.array(self.labels)
-        places = np.searchsorted(classes, labels)
-        wrong = classes[np.minimum(places, len(classes) - 1)] != labels
+        levels = np.searchsorted(classes, labels)
+        wrong = classes[np.minimum(levels, len(classes) - 1)] != labels
         if wrong.any():
             label = labels[np.argmax(wrong)]
             raise CorruptError(f"a row has label {label:g}, which the manifest does not list; see `streamcut info --check`")
-        codes[:] = places
+        codes[:] = levels
 
     def evaluate(self, scores: Scores) -> tuple[float, float]:
         n = int(scores.counts.sum())

@@ -105,9 +105,9 @@ class Round:
     def columns(self) -> dict[str, str]:
         """Formatted values for display, by name."""
         held_out = {} if self.error is None else {"held-out error": f"{100 * self.error:.3g} %"}
-        own = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
+        figures = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
         counts = {"rows seen": self.rows_seen, "kernel evaluations": self.evaluations, "support": self.support}
-        return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **own}
+        return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **figures}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
