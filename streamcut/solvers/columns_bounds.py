@@ -7,7 +7,7 @@ without a pull. What pull is left has a price (streamcut.bundle.intercept).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from streamcut.bundle.intercept import Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.foundation.rounding import CutError, combined, combined_square, dual_value
 from streamcut.oracles.columns import ColumnsOracle
+from streamcut.oracles.columns_passes import ColumnSums
 from streamcut.oracles.decomposable import Cut
 from streamcut.solvers.columns_state import State
 
@@ -28,7 +29,7 @@ class Cuts(NamedTuple):
     errors: list[CutError]
 
 
-def add_shares(s: State, oracle: ColumnsOracle, sums: Any) -> Cuts:
+def add_shares(s: State, oracle: ColumnsOracle, sums: ColumnSums) -> Cuts:
     """Add a pass's changes `sums` of the shares to U and b; returns the cuts, without pulls as far as they have partners, which
     take the place of `sums.U`."""
     if oracle.free:

@@ -72,7 +72,7 @@ class BundleState:
         return self.bundle.penalty
 
     @classmethod
-    def at(cls, w_b: np.ndarray, loss: float, oracle: Any, max_cuts: int) -> BundleState:
+    def at(cls, w_b: np.ndarray, loss: float, oracle: DecomposableOracle, max_cuts: int) -> BundleState:
         """A state that knows only the loss at w_b."""
         D = len(w_b) - oracle.penalty.free
         bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty)
@@ -87,7 +87,7 @@ class BundleState:
         state.improve(cut, rule)
         return state
 
-    def search(self, oracle: Any) -> float:
+    def search(self, oracle: DecomposableOracle) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being the point scored last. The data is not read."""
         A0, B0 = self.penalty.line(self.w_b, self.w)
         if A0 == 0.0 and self.penalty.free and abs(self.w[-1] - self.w_b[-1]) <= _SAME * abs(self.w_b[-1]):
@@ -95,7 +95,7 @@ class BundleState:
         more = self.penalty.slope_along(self.w_b, self.w)
         return oracle.line_search(A0, B0) if more is None else oracle.line_search(A0, B0, more)
 
-    def move(self, k: float, oracle: Any) -> None:
+    def move(self, k: float, oracle: DecomposableOracle) -> None:
         """w_b ← w_b + k(w − w_b), w being the point scored last. The data is not read."""
         if self.penalty.threshold is not None:
             self.scored = self.w
@@ -146,7 +146,7 @@ class BundleState:
             self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
         return better
 
-    def sharpen(self, oracle: Any) -> None:
+    def sharpen(self, oracle: DecomposableOracle) -> None:
         """Sum the next cuts more finely, if rounding limits the bound."""
         if self._careful:
             oracle.refine()
@@ -209,7 +209,7 @@ class BundleState:
         self.witness = Witness.none(self.bundle.dimension)
         self.solve_master(rule)
 
-    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
+    def fewest_weights(self, oracle: DecomposableOracle, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
         """(w, F there, the part added for rounding) of a converged method: the w scored last, if it is good enough as well.
 
         w_b is a mean over all w so far and has the nonzero weights of many of them. The data is not read.
@@ -220,7 +220,7 @@ class BundleState:
                 return self.scored, F, oracle.C * oracle.raised
         return None
 
-    def solution(self, reason: StopReason, history: list[Iteration], oracle: Any, rule: StoppingRule) -> Solution:
+    def solution(self, reason: StopReason, history: list[Iteration], oracle: DecomposableOracle, rule: StoppingRule) -> Solution:
         sparser = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
         w, F, raised = sparser or (self.best.w, self.best.F, self.best.raised)
         return Solution(w, F, self.bound, self.witness, reason, history, self, raised)
