@@ -21,6 +21,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.jobs.job import PathJob
 from streamcut.jobs.linear import threads_wanted
 from streamcut.loss_table import LOG_ODDS
 from streamcut.models.checkpoint import below
@@ -120,7 +121,7 @@ class Search:
         probable = all(candidate.chosen_loss in LOG_ODDS for candidate in candidates)
         self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure, probable)
         self._goes_on = chosen.record.family == "linear" and all(
-            hasattr(job_class(candidate), "trainer") for candidate in candidates
+            issubclass(job_class(candidate), PathJob) for candidate in candidates
         )
         self._over_l1 = self._goes_on and len(self.Cs) == 1 and tuple(self.others[0]) in (("l1",), ("l1_only",))
         self._columns = all(_is_column(candidate) for candidate in candidates)
@@ -227,7 +228,8 @@ class Search:
         more = (("validation", _measuring_bytes(held_out)),)
         *_, changing = steps[0]
         with Session(rows, chosen, scheduler=scheduler, stop=self.stop, more=more) as run:
-            trainer = run.job.trainer(run.runner, run.plan)  # type: ignore[attr-defined]
+            assert isinstance(run.job, PathJob)
+            trainer = run.job.trainer(run.runner, run.plan)
             for step in steps:
                 record = run.progress(self.on_iteration)
                 if checkpoint is not None:

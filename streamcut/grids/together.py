@@ -83,12 +83,14 @@ class GridTraining:
         run = Session(self.data, chosen, scheduler=scheduler, stop=self.stop)
         run.job = job = ColumnsJob.of(run.options, run.dataset.manifest, points, self.folds)
         with run:
+            planned = run.job
+            assert isinstance(planned, ColumnsJob)
             record = run.progress(self.on_iteration)
             if self.checkpoint is not None:
                 record.checkpoints = run.checkpoints(replace(self.checkpoint, directory=below(self.checkpoint.directory, name)))
-            trained = run.all_finished(lambda: run.job.models(run.runner, record, run.plan))  # type: ignore[attr-defined]
+            trained = run.all_finished(lambda: planned.models(run.runner, record, run.plan))
             models = dict(zip(pairs, trained, strict=True))
-            self.groups += -(-job.count // run.job.at_once)  # type: ignore[attr-defined]
+            self.groups += -(-job.count // planned.at_once)
             self.readings += run.readings.value
         self.bytes_read += record.history[-1].bytes_read
         del trained

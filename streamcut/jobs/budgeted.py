@@ -15,12 +15,12 @@ from streamcut.compiled import budget as passes
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import Job, identity
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, measured, validation_rows
 from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.kernels.kernel import Kernel
@@ -38,19 +38,16 @@ EPOCHS = 1.0
 
 
 @dataclass(frozen=True)
-class BudgetedJob:
+class BudgetedJob(Job):
     """`targets` are the labels separated from the rest: one of two classes, or each of K; of a regression one dummy target.
 
     `start`: the initial model, None for an empty one; its labels are the training labels, regardless of the data's.
     """
 
-    options: TrainOptions
     problem: Problem
     targets: tuple[float, ...]
     budget: int | None
     fingerprint: str
-    lanes: Lanes
-    workers: int
     start: KernelModel | None = None
     distributable: ClassVar[bool] = False
 
@@ -74,7 +71,7 @@ class BudgetedJob:
                 raise UsageError(f"warm_start: the model has {_vectors(start):,} vectors, but budget is {budget:,}")
         workers = min(threads_wanted(options), len(targets))
         lanes = plan_lanes(statistics, 1)
-        return cls(options, problem, targets, budget, manifest.fingerprint, lanes, workers, start)
+        return cls(options, lanes, workers, problem, targets, budget, manifest.fingerprint, start)
 
     def needs(self, manifest: Manifest) -> Needs:
         problem, mode = self._rows_and_costs(manifest, Kernel(self.options.kernel)), MODES[self.options.chosen_maintenance]

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled.column_records import Room
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
@@ -26,7 +26,7 @@ from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import PathJob, identity
 from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
@@ -80,21 +80,17 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ColumnsJob:
-    """The problem; see streamcut.jobs.job.Job. A model for each of `points`, of one column or a column for each class.
+class ColumnsJob(PathJob):
+    """A model for each of `points`, of one column or a column for each class.
 
     group  the most columns trained at a time; None: all
     """
 
-    options: TrainOptions
     risk: ColumnsRisk
     points: tuple[Point, ...]
     solver: SolverRecord
-    lanes: Lanes
-    workers: int
     origins: tuple[Origin, ...] | None = None
     group: int | None = None
-    distributable: ClassVar[bool] = True
 
     @classmethod
     def of(cls, options: TrainOptions, manifest: Manifest, points: Sequence[Point], folds: Folds | None = None) -> Self:
@@ -108,7 +104,7 @@ class ColumnsJob:
             rows = PointwiseRisk.of(problem)
         risk = ColumnsRisk(rows, problem.labels, problem.rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
-        return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
+        return cls(options, lanes, min(threads_wanted(options), len(lanes)), risk, tuple(points), options.record)
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -157,13 +153,13 @@ class ColumnsJob:
         """The number of problems trained at a time."""
         return self.count if self.group is None else self.group
 
-    def in_groups(self) -> Iterator[Self]:
-        """The job with all columns at a time, then with fewer and fewer, which takes less memory."""
-        yield self
+    def smaller(self) -> Iterator[tuple[Self, str]]:
+        """The job with all columns at a time, then with fewer and fewer, which costs reading, not arithmetic."""
+        yield self, ""
         last = K = self.count
         for groups in range(2, K + 1):
             if (size := -(-K // groups)) < last:
-                yield replace(self, group=size)
+                yield replace(self, group=size), f"{size} columns at a time, the others wait until one leaves"
             last = size
 
     def needs(self, manifest: Manifest) -> Needs:
@@ -241,15 +237,11 @@ class ColumnsJob:
             fields["points"] = [list(point) for point in self.points]
         return identity(self.options, fingerprint, **fields, warm_start=begin)
 
-    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
-        return self.trainer(runner, plan).train(self.options.C, progress)
-
     def models(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> list[Model]:
         """The model of each point."""
         return ColumnsTrainer(self, runner, plan).models(progress)
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> ColumnsTrainer:
-        """A trainer for one C, or λ, after another."""
         return ColumnsTrainer(self, runner, plan)
 
     def _constant(self, statistics: Statistics) -> float:
@@ -266,10 +258,11 @@ class ColumnsJob:
             for point, threshold in zip(self.points, l1, strict=True)
             for number in self.classes
         ]
-        how: dict[str, Any] = {"size": size, "sweeps": options.sweeps, "seed": options.seed, "free": options.free}
-        how["bias"] = self._constant(manifest.statistics)
         order = replace(ORDER, batch=plan.streamed.batch) if plan.streamed.batch else ORDER
-        return ColumnsOracle(runner, self.risk, columns, **how, at_once=self.at_once, streams=plan.streamed.streams, order=order)
+        return ColumnsOracle(
+            runner, self.risk, columns, bias=self._constant(manifest.statistics), free=options.free, size=size,
+            sweeps=options.sweeps, seed=options.seed, at_once=self.at_once, streams=plan.streamed.streams, order=order,
+        )  # fmt: skip
 
     def model(
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: LinearOracle
@@ -278,11 +271,10 @@ class ColumnsJob:
         options, constant = self.options, self._constant(manifest.statistics)
         problem = replace(self.problem, C=float(C), l1=l1)
         asked = options.tol, options.tol_relative
-        scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
             Certificate(
                 *(a.primal, a.bound, a.c_bar), *asked, a.reason is StopReason.CONVERGED, a.reason,
-                raised=a.raised, detail=detail(a.reason, oracle), **scale,
+                raised=a.raised, detail=detail(a.reason, oracle), unit=oracle.unit, equal=oracle.equal,
             )
             for a in answers
         )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,10 @@ from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.progress import Iteration, Progress, Solution, StoppingRule
+
+if TYPE_CHECKING:
+    from streamcut.oracles.global_risk import GlobalOracle
+    from streamcut.solvers.state import BundleState
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _REACH = 16.0  # the least that a free intercept can move in a pass
@@ -150,16 +154,16 @@ def problem_on(options: TrainOptions, statistics: Statistics) -> Problem:
 class Trainer:
     """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state are carried over.
 
-    `solve` runs the solver to the end of a Progress and returns a Solution, or an object that also has `state` and `reason`;
+    `solve` runs the solver to the end of a Progress;
     `model` makes a model from that result and C. `begin` returns the initial state of the first run; default: zero.
     """
 
     def __init__(
         self,
         oracle: DecomposableOracle,
-        solve: Callable[[Progress], Any],
-        model: Callable[[Any, float], Model],
-        begin: Callable[[StoppingRule], Any] | None = None,
+        solve: Callable[[Progress], Solution],
+        model: Callable[[Solution, float], Model],
+        begin: Callable[[StoppingRule], BundleState] | None = None,
         l1: float | str = 0.0,
         alone: bool = False,
     ) -> None:
@@ -167,7 +171,7 @@ class Trainer:
         self._solve = solve
         self._model = model
         self._begin = begin
-        self._last: Any = None
+        self._last: Solution | None = None
         self._l1 = l1
         self._alone = alone  # λ‖w‖₁ alone, or added to ½‖w‖²
         self._steepest: float | None = None
@@ -244,7 +248,9 @@ def multiclass_model(
     )  # fmt: skip
 
 
-def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:
+def certificate(
+    solution: Solution, oracle: DecomposableOracle | GlobalOracle, options: TrainOptions, *, unit: float = 1.0
+) -> Certificate:
     """What `solution` proves for the problem of `oracle`, with the requested accuracy, in this `unit` of mean losses."""
     return Certificate(
         primal=solution.primal,
@@ -261,7 +267,7 @@ def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit:
     )
 
 
-def detail(reason: StopReason, oracle: Any) -> str:
+def detail(reason: StopReason, oracle: DecomposableOracle | GlobalOracle) -> str:
     """The detail for a training that ended at a limit, or because of rounding or scale: features that differ much in size."""
     if reason not in (StopReason.STALLED, StopReason.SCALE, StopReason.MAX_PASSES, StopReason.TIME):
         return ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -46,9 +46,8 @@ class OneByOneJob(BinaryJob):
         """The problem of one class."""
         label, origin = self.classes[number], None if self.origins is None else self.origins[number]
         problem = self.options.problem(task="binary", labels=(self.classes[number == 0], label), rest=True)
-        return BinaryJob(
-            self.options, PointwiseRisk.of(problem), problem, self.solver, self.max_cuts, self.lanes, self.workers, origin
-        )
+        risk = PointwiseRisk.of(problem)
+        return BinaryJob(self.options, self.lanes, self.workers, self.max_cuts, risk, problem, self.solver, origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Those of a class, and the weights and proofs of all."""
@@ -60,7 +59,7 @@ class OneByOneJob(BinaryJob):
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         return {**super().identity(fingerprint, plan), "classes": list(self.classes), "warm_start": begin}
 
-    def trainer(self, runner: Runner, plan: MemoryPlan) -> OneByOneTrainer:  # type: ignore[override]
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> OneByOneTrainer:
         return OneByOneTrainer(self, runner, plan)
 
 
@@ -86,8 +85,8 @@ class OneByOneTrainer:
                 part, seen = self._progress(number, progress, models), progress.history
                 if progress.checkpoints is not None:
                     part.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
-                trainer: Any = job.of_class(number).trainer(self.runner, self.plan)
-                models.append(trainer.train(C, part, l1=l1, keep=keep))
+                trainer = job.of_class(number).trainer(self.runner, self.plan)
+                models.append(cast(LinearModel, trainer.train(C, part, l1=l1, keep=keep)))
             progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in part.history]
             if models[-1].stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted
