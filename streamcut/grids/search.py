@@ -196,8 +196,15 @@ class Search:
         everything: bool = True,
     ) -> None:  # fmt: skip
         """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
-        hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        together = GridTraining(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
+        together = GridTraining(
+            self.data,
+            self.chosen.memory,
+            folds,
+            self.on_iteration,
+            self.on_trained,
+            self.checkpoint,
+            self.stop or (lambda: False),
+        )
         left_out = [None] if folds is None else [*range(folds.count), *[None] * everything]
         problems = [
             GridProblem(

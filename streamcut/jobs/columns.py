@@ -213,7 +213,7 @@ class ColumnsJob(PathJob):
         return ColumnsCache.row_bytes(self.at_once * self.risk.width) + solving
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
-        """The numbers of places that rows come from at once, with the batches they make, best first."""
+        """The numbers of streams that rows come from at once, with the batches they make, best first."""
         if not ORDER.has_streams(manifest.statistics, self.lanes):
             return ()
         orders = [replace(ORDER, batch=ORDER.batch >> times) for times in range(ORDER.batch.bit_length())]

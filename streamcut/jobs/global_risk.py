@@ -7,7 +7,7 @@ c = C·m·N/Q, which are the normalisations "pairs" and "queries"; svm_perf -l 1
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import BundleJob, PathJob, identity
 from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, problem_of_two, solver_of, threads_wanted
@@ -81,7 +82,7 @@ class GlobalJob(BundleJob, PathJob):
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
+        risk = {f"risk.{name}": value for name, value in by_name(self.risk).items()}
         label, bias = None if self.problem.labels is None else self.problem.labels[1], self.problem.bias
         fields = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
         return identity(self.options, fingerprint, **fields)

@@ -43,8 +43,8 @@ class OneClassJob(BinaryJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         check_weights(manifest, "task one-class")
-        nu: Any = (("nu", _nu(options)),)
-        problem = options.problem(task="one-class", labels=LABELS, intercept=FREE, bias=1.0, options=nu)
+        nu = ("nu", _nu(options))
+        problem = options.problem(task="one-class", labels=LABELS, intercept=FREE, bias=1.0, options=(nu,))
         return cls.of(options, manifest, PointwiseRisk(Inside()), problem)
 
     def needs(self, manifest: Manifest) -> Needs:

@@ -29,7 +29,7 @@ class Pairs:
     grouped: ClassVar[Literal[True]] = True
     code_type: ClassVar[type] = np.int32
     coefficient_sum: ClassVar[float] = 2.0  # each pair gives its weight to both of its rows
-    room_bytes: ClassVar[int] = 24  # two arrays of keys, two of places
+    room_bytes: ClassVar[int] = 24  # two arrays of keys, two of indices
 
     def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
         pairs.number_levels(labels, starts, *_sorting_room(starts), codes)
@@ -179,7 +179,7 @@ def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
 def _count_in_range(scores: Scores, r: int, up_to: np.ndarray) -> list[tuple[int, float]]:
     """(active pairs, first score) of each block of rows. Each range is freed before the next."""
     values, starts = scores.sorted_range(r)
-    bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
+    low, high = float(scores.bounds[r]), float(scores.bounds[r + 1])
     partners = [_Partners.sorted(values[first:last]) for first, last in pairwise(starts.tolist())]
     levels = list(zip(range(len(partners)), up_to.tolist(), scores.counts.tolist(), strict=True))
 
@@ -188,8 +188,9 @@ def _count_in_range(scores: Scores, r: int, up_to: np.ndarray) -> list[tuple[int
             rows["c"][:] = 0.0
         active = 0
         for (level, before, total), p in zip(levels, partners, strict=True):
-            place = p.values, p.guide, p.origin, p.scale
-            active += pairs.count_partners(some, rows["code"], *bounds, level, before, total, *place, rows["c"])  # type: ignore[call-arg]
+            active += pairs.count_partners(
+                some, rows["code"], low, high, level, before, total, p.values, p.guide, p.origin, p.scale, rows["c"]
+            )
         return active, float(some[0])
 
     return list(scores.sweep(count))

@@ -167,7 +167,7 @@ class ProofPass(Pass):
 
 
 def _within(numbers: np.ndarray, chunk: Chunk) -> tuple[slice, np.ndarray]:
-    """The slice of the increasing row numbers that lies in a chunk, and their places there."""
+    """The slice of the increasing row numbers that lies in a chunk, and their indices there."""
     first, last = np.searchsorted(numbers, (chunk.first_row, chunk.first_row + chunk.n_rows))
     return slice(int(first), int(last)), numbers[first:last] - chunk.first_row
 
