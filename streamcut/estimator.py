@@ -230,12 +230,15 @@ class Estimator(BaseEstimator):
 
     def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[KernelModel]:
         """Each class against the rest by an exact kernel solver: problems that share kernel columns."""
+        from streamcut.jobs.exact_kernel import ExactKernelJob
+
         with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
             own, scheduler = checked(options)
             run = Session(data, own, scheduler=scheduler, stop=asked, display=display)
-            run.job = job = replace(run.job, sharing=True)  # type: ignore[type-var]
+            assert isinstance(run.job, ExactKernelJob)
+            run.job = job = replace(run.job, sharing=True)
             with run:
-                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[attr-defined, return-value]
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
 
     def _with_support(self, X: Any, classes: np.ndarray) -> Self:
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""

@@ -144,7 +144,7 @@ class Session:
         self.options = chosen = choose(options, manifest.statistics)
         self.job = job_class(chosen).planned(chosen, manifest)
         if chosen is not options:
-            smallest = replace(self.job, workers=1) if chosen.workers is None else self.job  # type: ignore[type-var]
+            smallest = replace(self.job, workers=1) if chosen.workers is None else self.job
             try:
                 self._planned(smallest)
             except MemoryBudgetError:

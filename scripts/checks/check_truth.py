@@ -33,13 +33,13 @@ def of_truth(kind: str, seed: int) -> list[Violation]:
 
 def some(check: Callable[[str, int], list[Violation]], kind: str, seeds: range) -> tuple[str, int, list[Violation]]:
     """What is false of problems `seeds` of a kind; an exception is false, too."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for seed in seeds:
         try:
-            found += check(kind, seed)
+            violations += check(kind, seed)
         except Exception as error:
-            found.append(Violation("error", f"{type(error).__name__}: {error}; {kind} {seed}"))
-    return kind, len(seeds), found
+            violations.append(Violation("error", f"{type(error).__name__}: {error}; {kind} {seed}"))
+    return kind, len(seeds), violations
 
 
 def search(check: Callable[[str, int], list[Violation]], wanted: dict[str, range], processes: int) -> int:
@@ -64,8 +64,8 @@ def search(check: Callable[[str, int], list[Violation]], wanted: dict[str, range
 
 def shared(kinds: list[str], problems: int, seed: int) -> dict[str, range]:
     """Seeds of each kind, so that all of them have as many problems in all as were asked for."""
-    each, more = divmod(problems, len(kinds))
-    return {kind: range(seed, seed + each + (number < more)) for number, kind in enumerate(kinds)}
+    share, more = divmod(problems, len(kinds))
+    return {kind: range(seed, seed + share + (number < more)) for number, kind in enumerate(kinds)}
 
 
 def main() -> int:
@@ -74,11 +74,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--kinds", default=",".join(truth.KINDS))
-    parser.add_argument("--kernels", type=int, default=0, help="problems with a kernel, beside the others")
-    given = parser.parse_args()
-    kinds = [kind for kind in given.kinds.split(",") if kind]
-    wanted = shared(kinds, given.problems, given.seed) if kinds else {}
-    return search(of_truth, wanted | {truth.KERNEL: range(given.seed, given.seed + given.kernels)}, given.processes)
+    parser.add_argument("--kernels", type=int, default=0, help="problems with a kernel, besides the others")
+    args = parser.parse_args()
+    kinds = [kind for kind in args.kinds.split(",") if kind]
+    wanted = shared(kinds, args.problems, args.seed) if kinds else {}
+    return search(of_truth, wanted | {truth.KERNEL: range(args.seed, args.seed + args.kernels)}, args.processes)
 
 
 if __name__ == "__main__":

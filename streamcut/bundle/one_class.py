@@ -60,7 +60,7 @@ class FreeOffset(FreeIntercept):
         within = Interval((1.0 - longest * size * price) / constant, 1.0 / constant)
         return cls(within=within, ones=ones, nu=nu, constant=constant, price=price)
 
-    def known(self, *within: float) -> FreeOffset:
+    def with_interval(self, *within: float) -> FreeOffset:
         return self
 
     def near(self, w_b: np.ndarray) -> None:
@@ -131,8 +131,8 @@ def without_offset(a: np.ndarray, b: float, error: CutError, nu: float, c_bar: f
     a, b, error = a / nu, b / nu, CutError(error.slope / nu, error.offset / nu)
     square = vectors.dot(a, a)
     part = min(1.0, b / (c_bar * square)) if square > 0.0 else 1.0
-    own = gamma(_ROUNDINGS)
-    slope, offset = error.slope + own * (_length(a) + error.slope), error.offset + own * (abs(b) + error.offset)
+    rounding = gamma(_ROUNDINGS)
+    slope, offset = error.slope + rounding * (_length(a) + error.slope), error.offset + rounding * (abs(b) + error.offset)
     return a * part, b * part, CutError(part * slope + UNSEEN, part * offset + UNSEEN)
 
 

@@ -31,7 +31,7 @@ _POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
 def _of_loss(name: str) -> dict[str, Any]:
     """tasks, for option `name` that only some losses of single rows have: those with targets as these losses take."""
     targets = {loss.targets for loss in ROW_LOSSES.values() if name in loss.options}
-    return {"tasks": tuple({"labels": "binary", "numbers": "regression"}[each] for each in sorted(targets))}
+    return {"tasks": tuple({"labels": "binary", "numbers": "regression"}[kind] for kind in sorted(targets))}
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ The line search is the oracle's. Losses that are not sums over rows (GlobalOracl
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.loop import Begin, begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
@@ -30,7 +31,7 @@ MU = 0.1  # "works consistently well in all experiments" (paper, section 3)
 
 
 def solve(
-    oracle: Any,
+    oracle: DecomposableOracle,
     progress: Progress,
     *,
     max_cuts: int,

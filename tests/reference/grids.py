@@ -24,7 +24,7 @@ def grid(
     """The model of each point."""
     options = TrainOptions(**given)
     job = ColumnsJob.of(options, data.manifest, points, folds)
-    job = job if group is None else next(each for each in job.in_groups() if each.at_once == group)
+    job = job if group is None else next(smaller for smaller, _ in job.smaller() if smaller.at_once == group)
     pinned = frozenset(range(len(data.manifest.shards)))
     rule = StoppingRule(options.tol, options.tol_relative, options.target, options.max_passes, options.max_time)
     with Runner(Feed(data, pinned), job.lanes, workers) as runner:
