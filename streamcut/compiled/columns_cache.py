@@ -19,7 +19,7 @@ from streamcut.compiled.columns import (
     place_of,
     target_of_pair,
 )
-from streamcut.compiled.records import AHEAD, entry, fetch_row, put, weight_of
+from streamcut.compiled.records import AHEAD, entry, fetch_cached, put, weight_of
 from streamcut.compiled.shares import square_of
 from streamcut.compiler.jit import helper, kernel
 
@@ -75,26 +75,28 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
 
     A pair at a bound whose z is more than slack[a] from where it would leave that bound is shrunk away (Hsieh et al. 2008, 3.2),
     as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
-    sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation.
+    sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation. With one column
+    every row of `turns` has it: `count`, `listed` and `on` are not read.
     """
     left, bias = 0, columns.bias
     for at in range(len(turns)):
         if at + AHEAD < len(turns):
-            fetch_row(cached, turns[at + AHEAD])
+            fetch_cached(cached, turns[at + AHEAD])
         i = turns[at]
-        own, kept = listed[i], 0
-        for m in range(count[i]):
-            if on[columns.group.problem_of(own[m])]:
-                own[kept] = own[m]
-                kept += 1
-        count[i] = kept
-        if kept == 0:
-            continue
-        scores(columns.group, cached, w, columns.l1, bias, columns.spared, i, own, kept, room.scores)
-        weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
-        given = i, own, kept, weight, square, entries, cached, columns, slack, grids, w, sums, room
-        kept, moved = columns.group.sweep_row(loss, *given)
-        count[i] = kept
+        candidates, kept = listed[i], 1
+        if not columns.group.single():
+            kept = 0
+            for m in range(count[i]):
+                if on[columns.group.problem_of(candidates[m])]:
+                    candidates[kept] = candidates[m]
+                    kept += 1
+            count[i] = kept
+            if kept == 0:
+                continue
+        scores(columns.group, cached, w, columns.l1, bias, columns.spared, i, candidates, kept, room.scores)
+        kept, moved = columns.group.sweep_row(loss, i, candidates, kept, cached, columns, slack, grids, w, sums, room)
+        if not columns.group.single():
+            count[i] = kept
         if moved > 0:
             add_steps(columns.group, cached, w, bias, i, room.moved, moved, room.steps)
         turns[left] = i
@@ -103,18 +105,21 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
 
 
 @helper
-def sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
-    kept, moved, l1 = 0, 0, columns.l1
+def sweep_pairs(loss, i, candidates, count, cached, columns, slack, grids, w, sums, room):
+    kept, moved, l1, entries = 0, 0, columns.l1, cached.indptr[i + 1] - cached.indptr[i]
     for m in range(1 if columns.group.single() else count):
-        a, score = number_of(columns.group, own, m), room.scores[m]
-        f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
+        a, score = number_of(columns.group, candidates, m), room.scores[m]
+        f, y = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a)
         sums.work[a] += entries
+        if loss.stays(f, loss.sign(y) * score - loss.offset(y), slack[a], y):
+            continue
+        if not columns.group.single():
+            candidates[kept] = a
+        kept += 1
+        weight, square = cached.weight[i], cached.square[i]
+        scale = columns.cost[a] * weight
         bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
         after, z = exact_step(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
-        if loss.stays(f, z, slack[a], y):
-            continue
-        own[kept] = a
-        kept += 1
         if after != f:
             sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
             sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise

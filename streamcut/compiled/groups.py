@@ -205,9 +205,10 @@ def step_groups(loss, i, listed, shares, count, weight, square, key, rows, colum
 
 
 @helper
-def sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, slack, w, sums, room):
+def sweep_groups(loss, i, own, count, cached, columns, slack, w, sums, room):
     """Steps of a cached row in the groups of its `count` listed columns `own`. Returns (still listed, moved)."""
     kept, moved, m, K, share, t = 0, 0, 0, columns.group.width, cached.share[i], cached.target[i]
+    weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
     while m < count:
         n = end_of_group(own, m, count, K)
         g, first, low, best = own[m] // K, kept, np.inf, -np.inf

@@ -45,9 +45,9 @@ class Alone(NamedTuple):
         """Fill the shares and the listed columns of a cached row; returns their number."""
         return offer_pairs(loss, i, rows, columns, pairs, half, share, listed)
 
-    def sweep_row(self, loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
+    def sweep_row(self, loss, i, own, count, cached, columns, slack, grids, w, sums, room):
         """Steps of cached row i in its `count` listed columns `own`, at room.scores. Returns (still listed, moved)."""
-        return sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room)
+        return sweep_pairs(loss, i, own, count, cached, columns, slack, grids, w, sums, room)
 
     def write_row(self, loss, i, cached, columns, codes, grids, b, room):
         """Write the codes of cached row i; returns the number of changes."""
@@ -116,8 +116,8 @@ class Together(NamedTuple):
     def offer_row(self, loss, i, rows, columns, pairs, half, share, listed):
         return offer_groups(loss, i, rows, columns, pairs, half, share, listed)
 
-    def sweep_row(self, loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
-        return sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, slack, w, sums, room)
+    def sweep_row(self, loss, i, own, count, cached, columns, slack, grids, w, sums, room):
+        return sweep_groups(loss, i, own, count, cached, columns, slack, w, sums, room)
 
     def write_row(self, loss, i, cached, columns, codes, grids, b, room):
         return write_groups(loss, i, cached, columns, codes, grids, b, room)
