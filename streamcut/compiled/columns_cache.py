@@ -19,9 +19,9 @@ from streamcut.compiled.columns import (
     place_of,
     target_of_pair,
 )
-from streamcut.compiled.records import AHEAD, entry, fetch_cached, put, weight_of
+from streamcut.compiled.records import AHEAD, entries_of, entry, fetch_cached, put, weight_of
 from streamcut.compiled.shares import square_of
-from streamcut.compiler.jit import helper, kernel
+from streamcut.compiler.jit import kernel
 
 
 @kernel
@@ -54,8 +54,8 @@ def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, co
     return len(rows.indptr) - 1, n
 
 
-@helper
-def offer_pairs(loss, i, rows, columns, pairs, half, share, listed):
+def offer_pairs(group, loss, i, rows, columns, pairs, half, share, listed):
+    """Fill the shares and the listed columns of a cached row; returns their number."""
     kept = 0
     for a in range(count_of(columns)):
         k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
@@ -70,6 +70,23 @@ def offer_pairs(loss, i, rows, columns, pairs, half, share, listed):
 
 
 @kernel
+def keep(kept, cached, count, listed):
+    """Leave only the rows `kept` (increasing) of a cache, in place."""
+    at = np.uint64(0)
+    for n in range(len(kept)):
+        i = kept[n]
+        for p in range(np.uint64(cached.indptr[i]), np.uint64(cached.indptr[i + 1])):
+            cached.indices[at] = cached.indices[p]
+            put(cached.data, at, entry(cached.data, p))
+            at += np.uint64(1)
+        cached.indptr[n + 1] = at
+        cached.number[n], cached.key[n], cached.weight[n] = cached.number[i], cached.key[i], cached.weight[i]
+        cached.square[n], cached.target[n], count[n] = cached.square[i], cached.target[i], count[i]
+        for a in range(listed.shape[1]):
+            cached.share[n, a], listed[n, a] = cached.share[i, a], listed[i, a]
+
+
+@kernel
 def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums, room):
     """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are `on` (A,), in place at w.
 
@@ -78,13 +95,13 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
     sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation. With one column
     every row of `turns` has it: `count`, `listed` and `on` are not read.
     """
-    left, bias = 0, columns.bias
+    left, bias, entries = 0, columns.bias, entries_of(cached)
     for at in range(len(turns)):
         if at + AHEAD < len(turns):
             fetch_cached(cached, turns[at + AHEAD])
         i = turns[at]
         candidates, kept = listed[i], 1
-        if not columns.group.single():
+        if w.ndim > 1:
             kept = 0
             for m in range(count[i]):
                 if on[columns.group.problem_of(candidates[m])]:
@@ -93,32 +110,32 @@ def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums
             count[i] = kept
             if kept == 0:
                 continue
-        scores(columns.group, cached, w, columns.l1, bias, columns.spared, i, candidates, kept, room.scores)
+        scores(entries, w, columns.l1, bias, columns.spared, i, candidates, kept, room.scores)
         kept, moved = columns.group.sweep_row(loss, i, candidates, kept, cached, columns, slack, grids, w, sums, room)
-        if not columns.group.single():
+        if w.ndim > 1:
             count[i] = kept
         if moved > 0:
-            add_steps(columns.group, cached, w, bias, i, room.moved, moved, room.steps)
+            add_steps(entries, w, bias, i, room.moved, moved, room.steps)
         turns[left] = i
         left += kept > 0
     return left
 
 
-@helper
-def sweep_pairs(loss, i, candidates, count, cached, columns, slack, grids, w, sums, room):
+def sweep_pairs(group, loss, i, candidates, count, cached, columns, slack, grids, w, sums, room):
+    """Steps of cached row i in its `count` columns `candidates`, at room.scores. Returns (still listed, moved)."""
     kept, moved, l1, entries = 0, 0, columns.l1, cached.indptr[i + 1] - cached.indptr[i]
-    for m in range(1 if columns.group.single() else count):
-        a, score = number_of(columns.group, candidates, m), room.scores[m]
+    for m in range(1 if group.single() else count):
+        a, score = number_of(w, candidates, m), room.scores[m]
         f, y = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a)
         sums.work[a] += entries
         if loss.stays(f, loss.sign(y) * score - loss.offset(y), slack[a], y):
             continue
-        if not columns.group.single():
+        if w.ndim > 1:
             candidates[kept] = a
         kept += 1
         weight, square = cached.weight[i], cached.square[i]
         scale = columns.cost[a] * weight
-        bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+        bent, rise = bent_along(loss, entries_of(cached), w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
         after, z = exact_step(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
         if after != f:
             sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
@@ -130,16 +147,17 @@ def sweep_pairs(loss, i, candidates, count, cached, columns, slack, grids, w, su
 
 
 @kernel
-def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, sums, room):
-    """Write the shares of the cached rows `chosen` to the codes of the rows from `first_row` on; updates sums.U and sums.b."""
+def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, U, b, room):
+    """Write the shares of the cached rows `chosen` to the codes of the rows from `first_row` on; updates U and b."""
+    entries = entries_of(cached)
     for i in chosen:
         row = cached.number[i] - first_row
-        changes = columns.group.write_row(loss, i, cached, columns, codes[row, half], grids, sums.b, room)
-        add_changes(columns.group, cached, columns.bias, i, grids, changes, room, sums.U)
+        changes = columns.group.write_row(loss, i, cached, columns, codes[row, half], grids, b, room)
+        add_changes(entries, U, columns.bias, i, room.moved, changes, room.before, room.steps, grids.vector)
 
 
-@helper
-def write_pairs(loss, i, cached, columns, codes, grids, b, room):
+def write_pairs(group, loss, i, cached, columns, codes, grids, b, room):
+    """Write the codes of cached row i; returns the number of changes."""
     changes, weight = 0, cached.weight[i]
     for a in range(count_of(columns)):
         k, y = place_of(columns, a), target_of_pair(columns.positive, cached.target[i], a)

@@ -24,6 +24,14 @@ class Rows(NamedTuple):
     u: np.ndarray | None
 
 
+class Entries(NamedTuple):
+    """The entries of Rows or CachedRows, which are one type to helpers that need no more."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray | None
+
+
 class ChainWeights(NamedTuple):
     """Weights of a linear chain: of features in classes (D, K), and of class k after class j (K, K)."""
 
@@ -73,6 +81,12 @@ class CachedRows(NamedTuple):
         """These rows; indices and data stay whole."""
         by_row = [array[rows] for array in self[3:]]
         return CachedRows(self.indptr[rows.start : rows.stop + 1], self.indices, self.data, *by_row)
+
+
+@inlined
+def entries_of(rows):
+    """The Entries of Rows or CachedRows."""
+    return Entries(rows.indptr, rows.indices, rows.data)
 
 
 @inlined

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import cached_rows, columns_cache
-from streamcut.compiled.column_records import Changed, Pairs, RowRoom, Swept
+from streamcut.compiled import columns_cache
+from streamcut.compiled.column_records import Pairs, Room, Swept, listing
 from streamcut.compiled.records import CachedRows, Rows
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize, joined_seed, shuffle_rows
 from streamcut.foundation.rounding import Grids
@@ -38,11 +38,6 @@ class Sweeps:
     enough: np.ndarray
     seed: tuple[int, int]
     grids: Grids
-
-
-def _listing(columns: int) -> type[np.signedinteger]:
-    """The type of the numbers of listed columns."""
-    return np.int16 if columns <= 1 << 15 else np.int32
 
 
 @dataclass(slots=True)
@@ -89,7 +84,7 @@ class ColumnsCache:
         self._number = np.empty(size.rows, np.int64)
         self._key, self._weight, self._square = (np.empty(size.rows) for _ in range(3))
         self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
-        self._room = np.empty(size.rows * most), np.empty(size.rows * most, _listing(most))
+        self._room = np.empty(size.rows * most), np.empty(size.rows * most, listing(most))
         self._share: np.ndarray = np.empty((0, 0))
         self._listed: np.ndarray = np.empty((0, 0), self._room[1].dtype)
         self._count = np.zeros(size.rows, np.int64)
@@ -104,7 +99,7 @@ class ColumnsCache:
     @staticmethod
     def row_bytes(columns: int) -> int:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
-        return ROW_BYTES + 16 + (8 + _listing(columns)().itemsize) * columns
+        return ROW_BYTES + 16 + (8 + listing(columns)().itemsize) * columns
 
     def serve(self, columns: Any) -> None:
         """Forget all rows; the next ones have these columns (streamcut.oracles.columns_passes.Places)."""
@@ -128,7 +123,7 @@ class ColumnsCache:
         A = len(self.columns.cost)
         worth = Worth.after(how.entries, how.rise, how.enough)
         on, slack, turns, total = np.ones(A, np.bool_), np.full(A, np.inf), np.flatnonzero(self._count[: self.n]), np.zeros(A)
-        lists, room = (self._rows(), self._count, self._listed, self.columns), RowRoom.of(w.shape[1])
+        lists, room = (self._rows(), self._count, self._listed, self.columns), Room.of(0, w.shape[1])
         w = self.columns.group.vectors(w)
         for number in range(how.many):
             if len(turns) == 0 or not on.any():
@@ -146,7 +141,7 @@ class ColumnsCache:
             self._places = np.argsort(self.numbers)
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)
         given = self._places[first:last], self._rows(), first_row, self.columns, codes, half, how.grids
-        columns_cache.write_back(self._risk.loss, *given, Changed(self.columns.group.vectors(U), b), RowRoom.of(U.shape[1]))
+        columns_cache.write_back(self._risk.loss, *given, self.columns.group.vectors(U), b, Room.of(0, U.shape[1]))
 
     def gathered(self) -> CachedRows:
         """The cached rows; shares and weights are views."""
@@ -169,8 +164,5 @@ class ColumnsCache:
             equal = np.flatnonzero(keys == self.limit)
             kept[equal[: count - np.count_nonzero(kept)]] = True
             entries = np.diff(ends).sum(where=kept)
-        cached_rows.keep(np.flatnonzero(kept), self._indptr, self._indices, self._data)
-        by_row = self._number, self._key, self._weight, self._square, self._share, self._goal, self._count, self._listed
-        for array in by_row:
-            cached_rows.move_up(np.flatnonzero(kept), array.reshape(len(array), -1))
+        columns_cache.keep(np.flatnonzero(kept), self._rows(), self._count, self._listed)
         self.n = count
