@@ -88,8 +88,26 @@ class Added(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep adds to, for every column: the increase of the dual, entries visited, the largest violation."""
+    """The sweeps after a pass, of every problem: whether it goes on, the slack of its pairs at bounds; of one sweep the increase
+    of the dual, the entries visited, the largest violation; the increase by all sweeps, that with the pass, the work of both; and
+    the increase by a sweep that is not worth another."""
 
+    on: np.ndarray
+    slack: np.ndarray
     gain: np.ndarray
     work: np.ndarray
     largest: np.ndarray
+    total: np.ndarray
+    rise: np.ndarray
+    spent: np.ndarray
+    enough: np.ndarray
+
+    @classmethod
+    def after(cls, rise: np.ndarray, work: float, enough: np.ndarray) -> Swept:
+        """None yet, after a pass that raised the dual by `rise`."""
+        A = len(rise)
+        gain, work_of_one, largest, total = np.zeros((4, A))
+        return cls(
+            np.ones(A, np.bool_), np.full(A, np.inf), gain, work_of_one, largest, total,
+            np.maximum(rise, 0.0), np.full(A, work), enough,
+        )  # fmt: skip

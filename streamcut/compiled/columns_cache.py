@@ -21,7 +21,13 @@ from streamcut.compiled.columns import (
 )
 from streamcut.compiled.records import AHEAD, entries_of, entry, fetch_cached, put, weight_of
 from streamcut.compiled.shares import square_of
-from streamcut.compiler.jit import kernel
+from streamcut.compiled.splitmix import joined, shuffle
+from streamcut.compiler.jit import helper, kernel
+
+_GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it moves on
+_GROUPS = 8  # with fewer groups all rows are shuffled: they fit in the processor's cache anyway
+_NEXT = 0.15  # of the gain of a pass: the expected gain of the next
+_SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound and further from leaving it wait for the next pass
 
 
 @kernel
@@ -87,32 +93,79 @@ def keep(kept, cached, count, listed):
 
 
 @kernel
-def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums, room):
-    """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are `on` (A,), in place at w.
+def sweeps(loss, n, turns, cached, count, listed, columns, grids, w, swept, room, most, seeds):
+    """At most so many sweeps over the n cached rows at w, in place, until none is worth it. Adds to swept.total.
 
-    A pair at a bound whose z is more than slack[a] from where it would leave that bound is shrunk away (Hsieh et al. 2008, 3.2),
-    as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
-    sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation. With one column
-    every row of `turns` has it: `count`, `listed` and `on` are not read.
+    Each sweep after a pass gains less than the one before. A new pass is the better choice once a sweep gains less for its work
+    than a pass and its sweeps do on average: the marginal value theorem (Charnov 1976). The gain of the next ones is less than
+    half of the present gain: sweeps feed the momentum of the next passes, and independent lanes spoil much of a pass's gain.
+    Work is counted in entries, hence the same on any machine.
+
+    Rows come in random order, of `seeds` (3): from one group of neighbouring rows to the next, if a cache of the processor does
+    not hold all. turns (n,) is scratch space.
+    """
+    entries = cached.indptr[n]
+    grouped = entries >= _GROUPS * _GROUP_NNZ
+    size = max(1, _GROUP_NNZ * n // entries) if grouped else n + 1
+    left, going = _listed_rows(n, count, turns), True
+    for number in range(most):
+        if left == 0 or not going:
+            break
+        if grouped and number > 0:
+            left = _listed_rows(n, count, turns)
+        seed = joined(joined(joined(joined(np.uint64(0), seeds[0]), np.uint64(number)), seeds[1]), seeds[2])
+        shuffle(turns[:left], size, seed)
+        left = _sweep(loss, turns[:left], cached, count, listed, columns, grids, w, swept, room)
+        going = False
+        for a in range(len(swept.gain)):
+            gain, work = swept.gain[a], swept.work[a]
+            swept.total[a] += gain
+            swept.rise[a] += gain
+            swept.spent[a] += work
+            more = gain > swept.enough[a] and gain > _NEXT * swept.rise[a] / swept.spent[a] * work
+            swept.on[a] = swept.on[a] and more
+            going = going or swept.on[a]
+            swept.slack[a] = _SLACK * swept.largest[a]
+            swept.gain[a] = swept.work[a] = swept.largest[a] = 0.0
+
+
+@helper
+def _listed_rows(n, count, turns):
+    """turns = the rows that have listed columns, ascending; returns their number."""
+    left = 0
+    for i in range(n):
+        if count[i] > 0:
+            turns[left] = i
+            left += 1
+    return left
+
+
+@helper
+def _sweep(loss, turns, cached, count, listed, columns, grids, w, swept, room):
+    """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are swept.on.
+
+    A pair at a bound whose z is more than swept.slack from where it would leave that bound is shrunk away (Hsieh et al. 2008,
+    3.2), as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
+    swept.gain and swept.work, and raises swept.largest. With one column every row of `turns` has it: no list is read.
     """
     left, bias, entries = 0, columns.bias, entries_of(cached)
     for at in range(len(turns)):
         if at + AHEAD < len(turns):
             fetch_cached(cached, turns[at + AHEAD])
         i = turns[at]
-        candidates, kept = listed[i], 1
+        candidates, kept = listed[i], count_of(columns)
         if w.ndim > 1:
             kept = 0
             for m in range(count[i]):
-                if on[columns.group.problem_of(candidates[m])]:
+                if swept.on[columns.group.problem_of(candidates[m])]:
                     candidates[kept] = candidates[m]
                     kept += 1
             count[i] = kept
             if kept == 0:
                 continue
         scores(entries, w, columns.l1, bias, columns.spared, i, candidates, kept, room.scores)
-        kept, moved = columns.group.sweep_row(loss, i, candidates, kept, cached, columns, slack, grids, w, sums, room)
-        if w.ndim > 1:
+        kept, moved = columns.group.sweep_row(loss, i, candidates, kept, cached, columns, swept.slack, grids, w, swept, room)
+        if w.ndim > 1 or kept == 0:
             count[i] = kept
         if moved > 0:
             add_steps(entries, w, bias, i, room.moved, moved, room.steps)

@@ -106,7 +106,7 @@ def fetch_row(rows, i):
 @inlined
 def fetch_cached(rows, i):
     """Prefetch row i of CachedRows: its entries, and what a sweep reads of it."""
-    fetch_row(rows, i)
+    fetch_row(entries_of(rows), i)
     fetch(rows.target, i)
     fetch(rows.share[i], 0)
     fetch(rows.weight, i)
