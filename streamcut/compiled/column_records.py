@@ -48,8 +48,14 @@ class Order(NamedTuple):
     visits: int
 
 
+def listing(columns: int) -> type[np.signedinteger]:
+    """The type of the numbers of listed columns."""
+    return np.int16 if columns <= 1 << 15 else np.int32
+
+
 class Room(NamedTuple):
-    """Scratch space: for `near` rows, the pairs that take steps, with their shares; for one row, numbers of the columns."""
+    """Scratch space: for `near` rows, the pairs that take steps, with their shares; for one row, numbers of the columns. Rows of
+    a cache, one after the other, need the latter alone: `near` 0."""
 
     counts: np.ndarray
     touched: np.ndarray
@@ -62,10 +68,10 @@ class Room(NamedTuple):
 
     @classmethod
     def of(cls, near: int, columns: int) -> Room:
-        pairs, numbers = (near, columns), (np.empty(columns) for _ in range(3))
-        scores, steps, before = numbers
-        lists = np.empty(near, np.int64), np.zeros(near, np.bool_), np.empty(pairs, np.int32), np.empty(pairs)
-        return cls(*lists, scores, np.empty(columns, np.int64), steps, before)
+        pairs, kind = (near, columns), listing(columns)
+        scores, steps, before = (np.empty(columns) for _ in range(3))
+        lists = np.empty(near, np.int64), np.zeros(near, np.bool_), np.empty(pairs, kind), np.empty(pairs)
+        return cls(*lists, scores, np.empty(columns, kind), steps, before)
 
     @staticmethod
     def bytes_of(near: int, columns: int) -> int:
@@ -82,28 +88,26 @@ class Added(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What a sweep adds to, for every column: the increase of the dual, entries visited, the largest violation."""
+    """The sweeps after a pass, of every problem: whether it goes on, the slack of its pairs at bounds; of one sweep the increase
+    of the dual, the entries visited, the largest violation; the increase by all sweeps, that with the pass, the work of both; and
+    the increase by a sweep that is not worth another."""
 
+    on: np.ndarray
+    slack: np.ndarray
     gain: np.ndarray
     work: np.ndarray
     largest: np.ndarray
-
-
-class Changed(NamedTuple):
-    """What written shares add to: U (D, A), b (1 or 3, A)."""
-
-    U: np.ndarray
-    b: np.ndarray
-
-
-class RowRoom(NamedTuple):
-    """Scratch space for numbers of the columns of one row."""
-
-    scores: np.ndarray
-    moved: np.ndarray
-    steps: np.ndarray
-    before: np.ndarray
+    total: np.ndarray
+    rise: np.ndarray
+    spent: np.ndarray
+    enough: np.ndarray
 
     @classmethod
-    def of(cls, columns: int) -> RowRoom:
-        return cls(np.empty(columns), np.empty(columns, np.int64), np.empty(columns), np.empty(columns))
+    def after(cls, rise: np.ndarray, work: float, enough: np.ndarray) -> Swept:
+        """None yet, after a pass that raised the dual by `rise`."""
+        A = len(rise)
+        gain, work_of_one, largest, total = np.zeros((4, A))
+        return cls(
+            np.ones(A, np.bool_), np.full(A, np.inf), gain, work_of_one, largest, total,
+            np.maximum(rise, 0.0), np.full(A, work), enough,
+        )  # fmt: skip

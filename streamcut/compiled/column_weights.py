@@ -1,7 +1,7 @@
 """A row and the weights of columns (streamcut.compiled.columns): its scores, its steps, and its changes in sums.
 
-Vectors of columns are (D, A), or (D,) for a column alone, `group` being Single (streamcut.compiled.problems). Which one it is
-the compiler knows, so that either is compiled without the other.
+Vectors of columns are (D, A), or (D,) for the only column (Single of streamcut.compiled.problems). Numba knows which, and drops
+what is for the other before it compiles. `rows` are Entries: of a block or of a cache, they are compiled once.
 """
 
 import numpy as np
@@ -14,9 +14,9 @@ from streamcut.compiler.jit import helper, inlined
 
 
 @inlined
-def number_of(group, listed, m):
-    """The column listed[m]; 0, as the compiler then knows, if there is one column."""
-    if group.single():
+def number_of(W, listed, m):
+    """The column listed[m] of W; 0, as the compiler then knows, if there is one column."""
+    if W.ndim == 1:
         return np.uint64(0)
     return np.uint64(listed[m])
 
@@ -24,17 +24,9 @@ def number_of(group, listed, m):
 @inlined
 def weight_at(W, j, a):
     """W[j, a], or W[j] of the only column."""
-    if W.ndim == 1:  # decided as the kernel is compiled
+    if W.ndim == 1:
         return W[j]
     return W[j, a]
-
-
-@inlined
-def count_at(W):
-    """The number of columns of W."""
-    if W.ndim == 1:
-        return 1
-    return W.shape[1]
 
 
 @inlined
@@ -61,11 +53,11 @@ def constant_weight(v, l1, a, spared):
 
 
 @helper
-def scores(group, rows, W, l1, bias, spared, i, listed, count, out):
+def scores(rows, W, l1, bias, spared, i, listed, count, out):
     """out[m] = ⟨W[:, listed[m]], xᵢ⟩ for the first `count` of `listed`; with an `l1`, of W after thresholds l1 (A,)."""
     start, stop, last = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1]), len(W) - 1
-    if group.single() or count == 1:
-        c = number_of(group, listed, 0)
+    if W.ndim == 1 or count == 1:
+        c = number_of(W, listed, 0)
         total = bias * constant_weight(weight_at(W, last, c), l1, c, spared) if bias != 0.0 else 0.0
         for p in range(start, stop):
             total += entry(rows.data, p) * thresholded(weight_at(W, np.uint64(rows.indices[p]), c), l1, c)
@@ -75,7 +67,7 @@ def scores(group, rows, W, l1, bias, spared, i, listed, count, out):
         out[m] = bias * constant_weight(weight_at(W, last, listed[m]), l1, listed[m], spared) if bias != 0.0 else 0.0
     for p in range(start, stop):
         j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-        if count == count_at(W):
+        if count == W.shape[1]:
             for m in range(count):
                 out[m] += value * thresholded(weight_at(W, j, m), l1, m)
         else:
@@ -84,10 +76,10 @@ def scores(group, rows, W, l1, bias, spared, i, listed, count, out):
 
 
 @helper
-def scores_and_square(group, rows, W, l1, bias, spared, i, listed, count, out):
+def scores_and_square(rows, W, l1, bias, spared, i, listed, count, out):
     """`scores`; returns ‖xᵢ‖²."""
-    if not group.single():
-        scores(group, rows, W, l1, bias, spared, i, listed, count, out)
+    if W.ndim > 1:
+        scores(rows, W, l1, bias, spared, i, listed, count, out)
         return square_of(rows.indptr, rows.data, bias, i)
     total = bias * constant_weight(weight_at(W, len(W) - 1, 0), l1, 0, spared) if bias != 0.0 else 0.0
     square = bias * bias
@@ -100,11 +92,11 @@ def scores_and_square(group, rows, W, l1, bias, spared, i, listed, count, out):
 
 
 @helper
-def add_steps(group, rows, W, bias, i, listed, count, steps):
+def add_steps(rows, W, bias, i, listed, count, steps):
     """W[:, listed[m]] += steps[m] xᵢ for the first `count` of `listed`."""
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if group.single() or count == 1:
-        c, step = number_of(group, listed, 0), steps[0]
+    if W.ndim == 1 or count == 1:
+        c, step = number_of(W, listed, 0), steps[0]
         for p in range(start, stop):
             add_at(W, np.uint64(rows.indices[p]), c, step * entry(rows.data, p))
         if bias != 0.0:
@@ -120,14 +112,13 @@ def add_steps(group, rows, W, bias, i, listed, count, steps):
 
 
 @helper
-def add_changes(group, rows, bias, i, grids, changes, room, U):
-    """U[:, moved[m]] += steps[m] xᵢ − before[m] xᵢ, each on the grid, for the first `changes` of them."""
-    if changes == 0:
+def add_changes(rows, U, bias, i, moved, count, before, after, vector):
+    """U[:, moved[m]] += after[m] xᵢ − before[m] xᵢ, each on the grid of `vector`, for the first `count` of `moved`."""
+    if count == 0:
         return
-    moved, before, after, vector = room.moved, room.before, room.steps, grids.vector
     start, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
-    if group.single() or changes == 1:
-        c, taken, given = number_of(group, moved, 0), before[0], after[0]
+    if U.ndim == 1 or count == 1:
+        c, taken, given = number_of(U, moved, 0), before[0], after[0]
         for p in range(start, stop):
             value = entry(rows.data, p)
             add_at(U, np.uint64(rows.indices[p]), c, rounded(given * value, vector) - rounded(taken * value, vector))
@@ -136,8 +127,8 @@ def add_changes(group, rows, bias, i, grids, changes, room, U):
         return
     for p in range(start, stop):
         j, value = np.uint64(rows.indices[p]), entry(rows.data, p)
-        for m in range(changes):
+        for m in range(count):
             add_at(U, j, moved[m], rounded(after[m] * value, vector) - rounded(before[m] * value, vector))
     if bias != 0.0:
-        for m in range(changes):
+        for m in range(count):
             add_at(U, len(U) - 1, moved[m], rounded(after[m] * bias, vector) - rounded(before[m] * bias, vector))

@@ -19,7 +19,7 @@ import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.column_weights import add_changes, add_steps, number_of, scores, scores_and_square, weight_at
-from streamcut.compiled.records import AHEAD, entry, fetch_row, weight_of
+from streamcut.compiled.records import AHEAD, entries_of, entry, fetch_row, weight_of
 from streamcut.compiled.shares import rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
@@ -188,7 +188,7 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
 
     `at_scores`: set shares to those of the scores.
     """
-    A, n, bad, all_of_them = count_of(columns), len(rows.indptr) - 1, -1, room.moved
+    A, n, bad, all_of_them, entries = count_of(columns), len(rows.indptr) - 1, -1, room.moved, entries_of(rows)
     for a in range(A):
         all_of_them[a] = a
     for q in range(len(chosen)):
@@ -197,7 +197,7 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
         if i < 0 or i >= n:
             continue
         if not pairs.known:
-            scores(columns.group, rows, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
+            scores(entries, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
         count, key, total = columns.group.rest_of_row(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room)
         pairs.keys[i], room.counts[q], room.touched[q] = key, count, count > 0
         if bad < 0 and not np.isfinite(total):
@@ -205,8 +205,8 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
     return bad
 
 
-@helper
-def rest_of_pairs(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
+def rest_of_pairs(group, loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
+    """(number of columns listed, key, sum of z) of row i with scores room.scores."""
     count, key, total = 0, np.inf, 0.0
     for a in range(count_of(columns)):
         k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
@@ -233,33 +233,33 @@ def rest_of_pairs(loss, i, q, rows, columns, pairs, halves, at_scores, grids, ro
 @helper
 def _steps(loss, first, chosen, turns, rows, columns, pairs, half, grids, sums, room):
     """A step for each listed pair of the rows; free pairs stay listed. Returns the number left."""
-    left, bias, l1 = 0, columns.bias, columns.l1
+    left, bias, l1, entries = 0, columns.bias, columns.l1, entries_of(rows)
     for turn in range(len(turns)):
         q = turns[turn]
         count = room.counts[q]
         if turn + AHEAD < len(turns) and room.counts[turns[turn + AHEAD]] > 0:
-            fetch_row(rows, first + chosen[turns[turn + AHEAD]])
+            fetch_row(entries, first + chosen[turns[turn + AHEAD]])
         if count == 0:
             continue
         i, listed, shares = first + chosen[q], room.listed[q], room.shares[q]
-        square = scores_and_square(columns.group, rows, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
+        square = scores_and_square(entries, sums.w, l1, bias, columns.spared, i, listed, count, room.scores)
         weight, key = weight_of(rows.u, i), pairs.keys[i]
         given = i, listed, shares, count, weight, square, key, rows, columns, pairs.codes[:, half], grids, sums, room
         moved, free, key = columns.group.step_of_row(loss, *given)
         pairs.keys[i], room.counts[q] = key, free
         left += free
         if moved > 0:
-            add_steps(columns.group, rows, sums.w, bias, i, room.moved, moved, room.steps)
+            add_steps(entries, sums.w, bias, i, room.moved, moved, room.steps)
     return left
 
 
-@helper
-def step_pairs(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
+def step_pairs(group, loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
+    """A step of the listed columns of row i, at room.scores. Returns (moved, still listed, key)."""
     moved, free, l1 = 0, 0, columns.l1
-    for m in range(1 if columns.group.single() else count):
-        a, f, score = number_of(columns.group, listed, m), shares[m], room.scores[m]
+    for m in range(1 if group.single() else count):
+        a, f, score = number_of(sums.w, listed, m), shares[m], room.scores[m]
         y, scale = target_of_pair(columns.positive, rows.y[i], a), columns.cost[a] * weight
-        bent, rise = bent_along(loss, rows, sums.w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+        bent, rise = bent_along(loss, entries_of(rows), sums.w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
         code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
         key = min(key, loss.priority(after, z, weight * square, y))
         if after != f:
@@ -278,11 +278,11 @@ def _add_changes(loss, i, rows, columns, codes, halves, grids, sums, room):
     """Adds the shares of row i in one half of the codes, less those in the other, to the sums."""
     weight = weight_of(rows.u, i)
     changes = columns.group.changes_of_row(loss, i, weight, rows, columns, codes, halves, grids, sums.b, room)
-    add_changes(columns.group, rows, columns.bias, i, grids, changes, room, sums.U)
+    add_changes(entries_of(rows), sums.U, columns.bias, i, room.moved, changes, room.before, room.steps, grids.vector)
 
 
-@helper
-def changed_pairs(loss, i, weight, rows, columns, codes, halves, grids, b, room):
+def changed_pairs(group, loss, i, weight, rows, columns, codes, halves, grids, b, room):
+    """Note the changes of row i between both halves of its codes; returns their number."""
     changes = 0
     for a in range(count_of(columns)):
         k = place_of(columns, a)

@@ -19,9 +19,15 @@ from streamcut.compiled.columns import (
     place_of,
     target_of_pair,
 )
-from streamcut.compiled.records import AHEAD, entry, fetch_row, put, weight_of
+from streamcut.compiled.records import AHEAD, entries_of, entry, fetch_cached, put, weight_of
 from streamcut.compiled.shares import square_of
+from streamcut.compiled.splitmix import joined, shuffle
 from streamcut.compiler.jit import helper, kernel
+
+_GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it moves on
+_GROUPS = 8  # with fewer groups all rows are shuffled: they fit in the processor's cache anyway
+_NEXT = 0.15  # of the gain of a pass: the expected gain of the next
+_SLACK = 0.1  # of the largest violation of a sweep: pairs at a bound and further from leaving it wait for the next pass
 
 
 @kernel
@@ -54,8 +60,8 @@ def offer(loss, first, rows, columns, pairs, half, numbers, limit, n, cached, co
     return len(rows.indptr) - 1, n
 
 
-@helper
-def offer_pairs(loss, i, rows, columns, pairs, half, share, listed):
+def offer_pairs(group, loss, i, rows, columns, pairs, half, share, listed):
+    """Fill the shares and the listed columns of a cached row; returns their number."""
     kept = 0
     for a in range(count_of(columns)):
         k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
@@ -70,51 +76,120 @@ def offer_pairs(loss, i, rows, columns, pairs, half, share, listed):
 
 
 @kernel
-def sweep(loss, turns, cached, count, listed, columns, on, slack, grids, w, sums, room):
-    """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are `on` (A,), in place at w.
+def keep(kept, cached, count, listed):
+    """Leave only the rows `kept` (increasing) of a cache, in place."""
+    at = np.uint64(0)
+    for n in range(len(kept)):
+        i = kept[n]
+        for p in range(np.uint64(cached.indptr[i]), np.uint64(cached.indptr[i + 1])):
+            cached.indices[at] = cached.indices[p]
+            put(cached.data, at, entry(cached.data, p))
+            at += np.uint64(1)
+        cached.indptr[n + 1] = at
+        cached.number[n], cached.key[n], cached.weight[n] = cached.number[i], cached.key[i], cached.weight[i]
+        cached.square[n], cached.target[n], count[n] = cached.square[i], cached.target[i], count[i]
+        for a in range(listed.shape[1]):
+            cached.share[n, a], listed[n, a] = cached.share[i, a], listed[i, a]
 
-    A pair at a bound whose z is more than slack[a] from where it would leave that bound is shrunk away (Hsieh et al. 2008, 3.2),
-    as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
-    sums.gain (A) and sums.work (A), the entries visited, and raises sums.largest (A) to the largest violation.
+
+@kernel
+def sweeps(loss, n, turns, cached, count, listed, columns, grids, w, swept, room, most, seeds):
+    """At most so many sweeps over the n cached rows at w, in place, until none is worth it. Adds to swept.total.
+
+    Each sweep after a pass gains less than the one before. A new pass is the better choice once a sweep gains less for its work
+    than a pass and its sweeps do on average: the marginal value theorem (Charnov 1976). The gain of the next ones is less than
+    half of the present gain: sweeps feed the momentum of the next passes, and independent lanes spoil much of a pass's gain.
+    Work is counted in entries, hence the same on any machine.
+
+    Rows come in random order, of `seeds` (3): from one group of neighbouring rows to the next, if a cache of the processor does
+    not hold all. turns (n,) is scratch space.
     """
-    left, bias = 0, columns.bias
+    entries = cached.indptr[n]
+    grouped = entries >= _GROUPS * _GROUP_NNZ
+    size = max(1, _GROUP_NNZ * n // entries) if grouped else n + 1
+    left, going = _listed_rows(n, count, turns), True
+    for number in range(most):
+        if left == 0 or not going:
+            break
+        if grouped and number > 0:
+            left = _listed_rows(n, count, turns)
+        seed = joined(joined(joined(joined(np.uint64(0), seeds[0]), np.uint64(number)), seeds[1]), seeds[2])
+        shuffle(turns[:left], size, seed)
+        left = _sweep(loss, turns[:left], cached, count, listed, columns, grids, w, swept, room)
+        going = False
+        for a in range(len(swept.gain)):
+            gain, work = swept.gain[a], swept.work[a]
+            swept.total[a] += gain
+            swept.rise[a] += gain
+            swept.spent[a] += work
+            more = gain > swept.enough[a] and gain > _NEXT * swept.rise[a] / swept.spent[a] * work
+            swept.on[a] = swept.on[a] and more
+            going = going or swept.on[a]
+            swept.slack[a] = _SLACK * swept.largest[a]
+            swept.gain[a] = swept.work[a] = swept.largest[a] = 0.0
+
+
+@helper
+def _listed_rows(n, count, turns):
+    """turns = the rows that have listed columns, ascending; returns their number."""
+    left = 0
+    for i in range(n):
+        if count[i] > 0:
+            turns[left] = i
+            left += 1
+    return left
+
+
+@helper
+def _sweep(loss, turns, cached, count, listed, columns, grids, w, swept, room):
+    """A sweep of dual ascent over the cached rows in the order of `turns`, for the columns that are swept.on.
+
+    A pair at a bound whose z is more than swept.slack from where it would leave that bound is shrunk away (Hsieh et al. 2008,
+    3.2), as are those of columns that are not on. Rows with remaining pairs come first in `turns`; returns their number. Adds to
+    swept.gain and swept.work, and raises swept.largest. With one column every row of `turns` has it: no list is read.
+    """
+    left, bias, entries = 0, columns.bias, entries_of(cached)
     for at in range(len(turns)):
         if at + AHEAD < len(turns):
-            fetch_row(cached, turns[at + AHEAD])
+            fetch_cached(cached, turns[at + AHEAD])
         i = turns[at]
-        own, kept = listed[i], 0
-        for m in range(count[i]):
-            if on[columns.group.problem_of(own[m])]:
-                own[kept] = own[m]
-                kept += 1
-        count[i] = kept
-        if kept == 0:
-            continue
-        scores(columns.group, cached, w, columns.l1, bias, columns.spared, i, own, kept, room.scores)
-        weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
-        given = i, own, kept, weight, square, entries, cached, columns, slack, grids, w, sums, room
-        kept, moved = columns.group.sweep_row(loss, *given)
-        count[i] = kept
+        candidates, kept = listed[i], count_of(columns)
+        if w.ndim > 1:
+            kept = 0
+            for m in range(count[i]):
+                if swept.on[columns.group.problem_of(candidates[m])]:
+                    candidates[kept] = candidates[m]
+                    kept += 1
+            count[i] = kept
+            if kept == 0:
+                continue
+        scores(entries, w, columns.l1, bias, columns.spared, i, candidates, kept, room.scores)
+        kept, moved = columns.group.sweep_row(loss, i, candidates, kept, cached, columns, swept.slack, grids, w, swept, room)
+        if w.ndim > 1 or kept == 0:
+            count[i] = kept
         if moved > 0:
-            add_steps(columns.group, cached, w, bias, i, room.moved, moved, room.steps)
+            add_steps(entries, w, bias, i, room.moved, moved, room.steps)
         turns[left] = i
         left += kept > 0
     return left
 
 
-@helper
-def sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
-    kept, moved, l1 = 0, 0, columns.l1
-    for m in range(1 if columns.group.single() else count):
-        a, score = number_of(columns.group, own, m), room.scores[m]
-        f, y, scale = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a), columns.cost[a] * weight
+def sweep_pairs(group, loss, i, candidates, count, cached, columns, slack, grids, w, sums, room):
+    """Steps of cached row i in its `count` columns `candidates`, at room.scores. Returns (still listed, moved)."""
+    kept, moved, l1, entries = 0, 0, columns.l1, cached.indptr[i + 1] - cached.indptr[i]
+    for m in range(1 if group.single() else count):
+        a, score = number_of(w, candidates, m), room.scores[m]
+        f, y = cached.share[i, a], target_of_pair(columns.positive, cached.target[i], a)
         sums.work[a] += entries
-        bent, rise = bent_along(loss, cached, w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
-        after, z = exact_step(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
-        if loss.stays(f, z, slack[a], y):
+        if loss.stays(f, loss.sign(y) * score - loss.offset(y), slack[a], y):
             continue
-        own[kept] = a
+        if w.ndim > 1:
+            candidates[kept] = a
         kept += 1
+        weight, square = cached.weight[i], cached.square[i]
+        scale = columns.cost[a] * weight
+        bent, rise = bent_along(loss, entries_of(cached), w, l1, columns, i, a, (f, score, y), weight, square, grids.limit)
+        after, z = exact_step(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
         if after != f:
             sums.largest[a] = max(sums.largest[a], loss.violation(f, z, y))
             sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
@@ -125,16 +200,17 @@ def sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, s
 
 
 @kernel
-def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, sums, room):
-    """Write the shares of the cached rows `chosen` to the codes of the rows from `first_row` on; updates sums.U and sums.b."""
+def write_back(loss, chosen, cached, first_row, columns, codes, half, grids, U, b, room):
+    """Write the shares of the cached rows `chosen` to the codes of the rows from `first_row` on; updates U and b."""
+    entries = entries_of(cached)
     for i in chosen:
         row = cached.number[i] - first_row
-        changes = columns.group.write_row(loss, i, cached, columns, codes[row, half], grids, sums.b, room)
-        add_changes(columns.group, cached, columns.bias, i, grids, changes, room, sums.U)
+        changes = columns.group.write_row(loss, i, cached, columns, codes[row, half], grids, b, room)
+        add_changes(entries, U, columns.bias, i, room.moved, changes, room.before, room.steps, grids.vector)
 
 
-@helper
-def write_pairs(loss, i, cached, columns, codes, grids, b, room):
+def write_pairs(group, loss, i, cached, columns, codes, grids, b, room):
+    """Write the codes of cached row i; returns the number of changes."""
     changes, weight = 0, cached.weight[i]
     for a in range(count_of(columns)):
         k, y = place_of(columns, a), target_of_pair(columns.positive, cached.target[i], a)

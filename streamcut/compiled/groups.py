@@ -16,7 +16,7 @@ import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.columns import ALL, FAR, STRAIGHT, TRIED, is_left_out
-from streamcut.compiled.records import entry
+from streamcut.compiled.records import entries_of, entry
 from streamcut.compiled.shares import rounded
 from streamcut.compiled.thresholds import shrunk
 from streamcut.compiler.jit import helper, inlined
@@ -166,18 +166,18 @@ def bent_step(loss, rows, W, l1, columns, i, listed, p, s, scale, square, t, aft
     return step_of_group(loss, p, s, scale, square, t, after)
 
 
-@helper
-def step_groups(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, sums, room):
+def step_groups(group, loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
     """A step in every group with listed classes, at room.scores. Returns (moved, still listed, key)."""
     t = rows.y[i]
-    K, moved, free, m = columns.group.width, 0, 0, 0
+    K, moved, free, m = group.width, 0, 0, 0
     while m < count:
         n = end_of_group(listed, m, count, K)
         g = listed[m] // K
         at, place, scale = place_of(listed, m, n, g * K + t), columns.places[g * K], columns.cost[g] * weight
         p, s, after = shares[m:n], room.scores[m:n], room.steps[m:n]
         low, best, other = bounds_of(loss, at, s, p)
-        sums.gain[g] += bent_step(loss, rows, sums.w, columns.l1, columns, i, listed[m:n], p, s, scale, square, at, after)
+        where = sums.w, columns.l1, columns, i, listed[m:n]
+        sums.gain[g] += bent_step(loss, entries_of(rows), *where, p, s, scale, square, at, after)
         total, rest = 0.0, 1.0
         for k in range(n - m):
             rest -= after[k] * after[k]
@@ -204,10 +204,10 @@ def step_groups(loss, i, listed, shares, count, weight, square, key, rows, colum
     return moved, free, key
 
 
-@helper
-def sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, slack, w, sums, room):
+def sweep_groups(group, loss, i, own, count, cached, columns, slack, grids, w, sums, room):
     """Steps of a cached row in the groups of its `count` listed columns `own`. Returns (still listed, moved)."""
-    kept, moved, m, K, share, t = 0, 0, 0, columns.group.width, cached.share[i], cached.target[i]
+    kept, moved, m, K, share, t = 0, 0, 0, group.width, cached.share[i], cached.target[i]
+    weight, square, entries = cached.weight[i], cached.square[i], cached.indptr[i + 1] - cached.indptr[i]
     while m < count:
         n = end_of_group(own, m, count, K)
         g, first, low, best = own[m] // K, kept, np.inf, -np.inf
@@ -231,7 +231,8 @@ def sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, 
         sums.largest[g] = max(sums.largest[g], best - low)
         at, scale = place_of(own, first, kept, g * K + t), columns.cost[g] * weight
         p, s, after = room.before[first:kept], room.scores[first:kept], room.steps[first:kept]
-        sums.gain[g] += bent_step(loss, cached, w, columns.l1, columns, i, own[first:kept], p, s, scale, square, at, after)
+        where = w, columns.l1, columns, i, own[first:kept]
+        sums.gain[g] += bent_step(loss, entries_of(cached), *where, p, s, scale, square, at, after)
         for k in range(kept - first):
             a, now = own[first + k], after[k]
             share[a] = now
@@ -263,9 +264,8 @@ def note_group(loss, g, first, t, weight, grids, b, changes, room, K):
     return changes
 
 
-@helper
-def rest_of_groups(loss, i, q, rows, columns, pairs, halves, at_scores, room):
-    K, t, count, key, total = columns.group.width, rows.y[i], 0, np.inf, 0.0
+def rest_of_groups(group, loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
+    K, t, count, key, total = group.width, rows.y[i], 0, np.inf, 0.0
     for g in range(len(columns.cost)):
         first, place, share = g * K, columns.places[g * K], room.steps[:K]
         z, now = pairs.z[i, place : place + K], pairs.codes[i, halves[1], place : place + K]
@@ -288,9 +288,8 @@ def rest_of_groups(loss, i, q, rows, columns, pairs, halves, at_scores, room):
     return count, key, total
 
 
-@helper
-def changed_groups(loss, i, weight, rows, columns, codes, halves, grids, b, room):
-    changes, K = 0, columns.group.width
+def changed_groups(group, loss, i, weight, rows, columns, codes, halves, grids, b, room):
+    changes, K = 0, group.width
     for g in range(len(columns.cost)):
         place = columns.places[g * K]
         for k in range(K):
@@ -300,9 +299,8 @@ def changed_groups(loss, i, weight, rows, columns, codes, halves, grids, b, room
     return changes
 
 
-@helper
-def offer_groups(loss, i, rows, columns, pairs, half, share, listed):
-    kept, K, t = 0, columns.group.width, rows.y[i]
+def offer_groups(group, loss, i, rows, columns, pairs, half, share, listed):
+    kept, K, t = 0, group.width, rows.y[i]
     for g in range(len(columns.cost)):
         first, place = g * K, columns.places[g * K]
         own = share[first : first + K]
@@ -312,9 +310,8 @@ def offer_groups(loss, i, rows, columns, pairs, half, share, listed):
     return kept
 
 
-@helper
-def write_groups(loss, i, cached, columns, codes, grids, b, room):
-    changes, K, t = 0, columns.group.width, cached.target[i]
+def write_groups(group, loss, i, cached, columns, codes, grids, b, room):
+    changes, K, t = 0, group.width, cached.target[i]
     for g in range(len(columns.cost)):
         own = codes[columns.places[g * K] : columns.places[g * K] + K]
         for k in range(K):

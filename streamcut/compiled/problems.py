@@ -12,8 +12,8 @@ from streamcut.compiled.columns_cache import offer_pairs, sweep_pairs, write_pai
 from streamcut.compiled.groups import changed_groups, offer_groups, rest_of_groups, step_groups, sweep_groups, write_groups
 
 
-class Alone(NamedTuple):
-    """Columns are problems by themselves."""
+class _Problems(NamedTuple):
+    """`width` columns are a problem."""
 
     width: int = 1
 
@@ -26,32 +26,16 @@ class Alone(NamedTuple):
         """The vectors (D, A) of columns as kernels take them, a view."""
         return W
 
+
+class Alone(_Problems):
+    """Columns are problems by themselves."""
+
+    __slots__ = ()
+    rest_of_row, step_of_row, changes_of_row = rest_of_pairs, step_pairs, changed_pairs
+    offer_row, sweep_row, write_row = offer_pairs, sweep_pairs, write_pairs
+
     def problem_of(self, a):
         return a
-
-    def rest_of_row(self, loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
-        """(number of columns listed, key, sum of z) of row i with scores room.scores."""
-        return rest_of_pairs(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room)
-
-    def step_of_row(self, loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
-        """A step of the listed columns of row i, at room.scores. Returns (moved, still listed, key)."""
-        return step_pairs(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room)
-
-    def changes_of_row(self, loss, i, weight, rows, columns, codes, halves, grids, b, room):
-        """Note the changes of row i between both halves of its codes; returns their number."""
-        return changed_pairs(loss, i, weight, rows, columns, codes, halves, grids, b, room)
-
-    def offer_row(self, loss, i, rows, columns, pairs, half, share, listed):
-        """Fill the shares and the listed columns of a cached row; returns their number."""
-        return offer_pairs(loss, i, rows, columns, pairs, half, share, listed)
-
-    def sweep_row(self, loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
-        """Steps of cached row i in its `count` listed columns `own`, at room.scores. Returns (still listed, moved)."""
-        return sweep_pairs(loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room)
-
-    def write_row(self, loss, i, cached, columns, codes, grids, b, room):
-        """Write the codes of cached row i; returns the number of changes."""
-        return write_pairs(loss, i, cached, columns, codes, grids, b, room)
 
     def z_at_zero(self, loss, y, columns, a):
         """z of column a where its score is 0."""
@@ -81,6 +65,8 @@ class Alone(NamedTuple):
 class Single(Alone):
     """One column: compiled without lists and places of columns, for vectors (D,)."""
 
+    __slots__ = ()
+
     def single(self):
         return True
 
@@ -89,38 +75,15 @@ class Single(Alone):
         return W.reshape(-1)
 
 
-class Together(NamedTuple):
+class Together(_Problems):
     """Groups of `width` columns are problems; the methods are those of Alone."""
 
-    width: int
-
-    def single(self):
-        return False
-
-    @staticmethod
-    def vectors(W):
-        return W
+    __slots__ = ()
+    rest_of_row, step_of_row, changes_of_row = rest_of_groups, step_groups, changed_groups
+    offer_row, sweep_row, write_row = offer_groups, sweep_groups, write_groups
 
     def problem_of(self, a):
         return a // self.width
-
-    def rest_of_row(self, loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
-        return rest_of_groups(loss, i, q, rows, columns, pairs, halves, at_scores, room)
-
-    def step_of_row(self, loss, i, listed, shares, count, weight, square, key, rows, columns, codes, grids, sums, room):
-        return step_groups(loss, i, listed, shares, count, weight, square, key, rows, columns, codes, sums, room)
-
-    def changes_of_row(self, loss, i, weight, rows, columns, codes, halves, grids, b, room):
-        return changed_groups(loss, i, weight, rows, columns, codes, halves, grids, b, room)
-
-    def offer_row(self, loss, i, rows, columns, pairs, half, share, listed):
-        return offer_groups(loss, i, rows, columns, pairs, half, share, listed)
-
-    def sweep_row(self, loss, i, own, count, weight, square, entries, cached, columns, slack, grids, w, sums, room):
-        return sweep_groups(loss, i, own, count, weight, square, entries, cached, columns, slack, w, sums, room)
-
-    def write_row(self, loss, i, cached, columns, codes, grids, b, room):
-        return write_groups(loss, i, cached, columns, codes, grids, b, room)
 
     def z_at_zero(self, loss, y, columns, a):
         return 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ class Rows(NamedTuple):
     data: np.ndarray | None
     y: np.ndarray
     u: np.ndarray | None
+
+
+class Entries(NamedTuple):
+    """The entries of Rows or CachedRows, which are one type to helpers that need no more."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray | None
 
 
 class ChainWeights(NamedTuple):
@@ -57,10 +65,7 @@ class ChainBuffers(NamedTuple):
 
 
 class CachedRows(NamedTuple):
-    """Copies of rows: CSR, row numbers, priorities, u_i (with the sign of the label), ‖x_i‖², dual variables.
-
-    target  for numeric or class targets, otherwise None
-    """
+    """Copies of rows: CSR, row numbers, priorities, u_i, ‖x_i‖², shares (n, A) of the columns, targets or classes."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -70,12 +75,18 @@ class CachedRows(NamedTuple):
     weight: np.ndarray
     square: np.ndarray
     share: np.ndarray
-    target: np.ndarray | None
+    target: np.ndarray
 
     def part(self, rows: slice) -> CachedRows:
         """These rows; indices and data stay whole."""
-        by_row: Any = [None if array is None else array[rows] for array in self[3:]]
+        by_row = [array[rows] for array in self[3:]]
         return CachedRows(self.indptr[rows.start : rows.stop + 1], self.indices, self.data, *by_row)
+
+
+@inlined
+def entries_of(rows):
+    """The Entries of Rows or CachedRows."""
+    return Entries(rows.indptr, rows.indices, rows.data)
 
 
 @inlined
@@ -90,6 +101,16 @@ def fetch_row(rows, i):
     first, stop = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
     _fetch_between(rows.indices, first, stop)
     _fetch_between(rows.data, first, stop)
+
+
+@inlined
+def fetch_cached(rows, i):
+    """Prefetch row i of CachedRows: its entries, and what a sweep reads of it."""
+    fetch_row(entries_of(rows), i)
+    fetch(rows.target, i)
+    fetch(rows.share[i], 0)
+    fetch(rows.weight, i)
+    fetch(rows.square, i)
 
 
 @inlined

@@ -21,6 +21,13 @@ def _drawn(state, below):
     return state, np.int64(((_scrambled(state) >> np.uint64(32)) * np.uint64(below)) >> np.uint64(32))
 
 
+@inlined
+def joined(seed, number):
+    """A seed below 2⁶³ from another and a number, both uint64."""
+    seed = ((seed ^ number) * _GAMMA + np.uint64(1)) & np.uint64((1 << 63) - 1)
+    return seed ^ (seed >> np.uint64(29))
+
+
 @kernel
 def keys(numbers, seed, out):
     """out[i] = a uint64 of (numbers[i], seed), the same in every place and call."""

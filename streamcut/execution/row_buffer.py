@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from streamcut.compiled import cached_rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_dtypes
 from streamcut.io.manifest import Manifest
@@ -63,9 +62,8 @@ class RowBuffer:
 
 def with_entries_of(kept: np.ndarray, chunk: Chunk) -> Chunk:
     """The same rows, copied; those not `kept` have no entries."""
-    lengths = np.where(kept, np.diff(chunk.indptr), 0)
-    indptr = np.append(0, np.cumsum(lengths))
-    indices = np.empty(indptr[-1], chunk.indices.dtype)
-    data = None if chunk.data is None else np.empty(indptr[-1], chunk.data.dtype)
-    cached_rows.entries_of(kept, chunk.indptr, chunk.indices, chunk.data, indices, data)
+    lengths = np.diff(chunk.indptr)
+    chosen, indptr = np.repeat(kept, lengths), np.append(0, np.cumsum(np.where(kept, lengths, 0)))
+    there = slice(int(chunk.indptr[0]), int(chunk.indptr[-1]))
+    indices, data = chunk.indices[there][chosen], None if chunk.data is None else chunk.data[there][chosen]
     return Chunk(indptr, indices, data, chunk.y.copy(), first_row=chunk.first_row)

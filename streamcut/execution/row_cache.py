@@ -1,17 +1,12 @@
-"""The sizes of row caches, and the random order in which sweeps visit their rows."""
+"""The sizes of row caches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from streamcut.compiled.splitmix import shuffle
 from streamcut.io.dataset import entry_bytes, entry_dtypes
 from streamcut.io.manifest import Manifest
 
-_GROUP_NNZ = 1 << 18  # entries of neighbouring rows that a sweep visits in random order before it moves on
-_GROUPS = 8  # with fewer groups all rows are shuffled: they fit in the processor's cache anyway
 ROW_BYTES = 96  # per cached row, without its entries, with the memory to sort rows by key
 
 
@@ -39,22 +34,3 @@ class CacheSize:
         if rows == 0 or entries < statistics.max_row_nnz:
             return None
         return cls(rows + 1, entries, *entry_dtypes(manifest))
-
-
-def shuffle_rows(order: np.ndarray, entries: int, rows: int, seed: int) -> None:
-    """Put `order`, numbers of some of `rows` cached rows with so many entries, in random order, in place: from one group of
-    neighbouring rows to the next, if a cache of the processor does not hold all."""
-    size = rows + 1
-    if entries >= _GROUPS * _GROUP_NNZ:
-        order.sort()
-        size = max(1, _GROUP_NNZ * rows // entries)
-    shuffle(order, size, seed)
-
-
-def joined_seed(*numbers: int) -> int:
-    """One number below 2⁶³ from several: a seed for each combination."""
-    seed = 0
-    for number in numbers:
-        seed = ((seed ^ number) * 0x9E3779B97F4A7C15 + 1) & (1 << 63) - 1
-        seed ^= seed >> 29
-    return seed

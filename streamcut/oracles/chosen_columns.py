@@ -22,7 +22,7 @@ from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.oracles import row_passes
 from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
-from streamcut.oracles.row_passes import CutSums, RowPass, ScorePass
+from streamcut.oracles.row_passes import CutSums, ScorePass, SlopesPass
 
 OF_ROWS = 8 * 8  # bytes of a row in addition to its entries: z, target, weight, slope, curvature, a step, and temporaries
 _FLAT, _STEPS = 1e-12, 4  # a search for the best intercept alone: its penalty, and the Newton steps after it
@@ -89,20 +89,6 @@ class TakePass(Pass):
         return total + part
 
 
-@dataclass(frozen=True, slots=True)
-class RowsPass(RowPass):
-    """The state of every row: z at the best point, target and weight."""
-
-    def begin(self, first_row: int) -> list[dict[str, np.ndarray]]:
-        return []
-
-    def visit_rows(self, found: list[dict[str, np.ndarray]], rows: Rows) -> None:
-        found.append({name: np.array(rows[name]) for name in ("z_b", "target", "u") if name in rows})
-
-    def merge(self, total, part):
-        return total + part
-
-
 def _exact(dtype: Any) -> np.dtype:
     """The float type that holds values of `dtype` exactly."""
     return np.dtype(np.float64 if np.dtype(dtype) == np.float64 else np.float32)
@@ -151,10 +137,10 @@ class ColumnsOracle(LinearOracle):
     def expand(self, w: np.ndarray) -> Cut:
         """One pass: the margins of w, and the cut there."""
         self._scored(w)
-        return self._cut(self._read(ScorePass(self._risk, self._grids, w, self._bias, kappa=1.0, at_w=True)))
+        return self._cut(self._read(self._scores(w, kappa=1.0, at_w=True)))
 
     def steepest_at_zero(self) -> float:
-        """As in DecomposableOracle; with a free intercept, at the best one, with two more passes."""
+        """As in LinearOracle; with a free intercept, at the best one, with two more passes."""
         cut, _ = self.start()
         if self.free:
             w = np.zeros(self.dimension)
@@ -162,7 +148,7 @@ class ColumnsOracle(LinearOracle):
             self.score(w)
             k = float(two_cuts.minimise(lambda k: _FLAT * k + self.slopes(k), 1)[0])
             for _ in range(_STEPS):
-                slopes, (curvature,) = self._look("SlopesPass", np.array([k]))
+                slopes, (curvature,) = self._look(SlopesPass(np.array([k]), self._loss))
                 k -= slopes.sum() / curvature if curvature > 0.0 else 0.0
             cut = self.cut_between(k)
         return float(np.abs(cut.a[: self.dimension - self.free]).max(initial=0.0))
@@ -222,9 +208,8 @@ class ColumnsOracle(LinearOracle):
             self.take()
             self.passes = before
         assert self.columns is not None
-        found = self._runner.run(RowsPass())[0]
-        of_rows = {name: np.concatenate([each[name] for each in found]) for name in found[0]}
-        return self.columns, np.flatnonzero(self.chosen), RowsInMemory(of_rows["z_b"], of_rows.get("target"), of_rows.get("u"))
+        rows = self._runner.rows
+        return self.columns, np.flatnonzero(self.chosen), RowsInMemory(rows["z_b"].copy(), rows.get("target"), rows.get("u"))
 
     @property
     def loss(self) -> Loss:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from streamcut.bundle import two_cuts
 from streamcut.bundle.penalty import L2, SQUARES
 from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
@@ -21,10 +19,6 @@ from streamcut.oracles.kept_rows import KeptRows
 from streamcut.oracles.row_passes import CutSums, Totals
 
 _LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
-# Of a single line's slope at 0, and of its k: spambase, logistic and squared hinge by dual ascent, 136 passes; 157 where ten
-# times as much is left, 143 and 148 where it is a tenth and less.
-_CLOSE = 1e-3, 1e-4
-_FARTHEST = 1e280
 
 
 def row_scale(statistics: Statistics, bias: float, width: int = 1) -> RowScale:
@@ -60,7 +54,6 @@ class DecomposableOracle(KeptRows):
 
     `total_weight` is M = Σ u_i, known after `start`. `passes`, `traffic` count reads of the data, not work on the row state.
 
-    kinds     the module with the risk's passes, by the names of streamcut.oracles.row_passes
     grids     on which sums over rows are exact; by default for coefficients up to the row weights
     width     numbers of w for each feature, adjacent
 
@@ -68,12 +61,11 @@ class DecomposableOracle(KeptRows):
     """
 
     kept: tuple[str, ...] = ("total_weight", "passes", "traffic", "_drift", "_grids", "_magnitudes")
-    can_refine: ClassVar[bool] = False  # whether its passes support fine grids
     unit: float = 1.0  # of mean losses, in which tolerances are expressed; known after `start`
     equal: bool = False  # whether targets are numbers, and all the same
 
     def __init__(
-        self, runner: Runner, risk: Any, kinds: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
+        self, runner: Runner, risk: Any, *, dimension: int, C: float, bias: float, grids: Grids | None = None,
         width: int = 1,
     ) -> None:  # fmt: skip
         self.dimension, self.C = dimension, C
@@ -81,7 +73,7 @@ class DecomposableOracle(KeptRows):
         self.total_weight, self.passes = 0.0, 0
         self.raised = 0.0  # by which the last Σ u_i ℓ_i was raised for rounding
         self.traffic = Traffic()
-        self._runner, self._risk, self._kinds = runner, risk, kinds
+        self._runner, self._risk = runner, risk
         self._bias = bias
         statistics = runner.feed.data.manifest.statistics
         weight = statistics.n_rows if statistics.weight_sum is None else statistics.weight_sum
@@ -97,22 +89,28 @@ class DecomposableOracle(KeptRows):
         """C̄ = C·M: the factor of the mean risk."""
         return self.C * self.total_weight
 
-    def refine(self) -> bool:
-        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""
-        if not self.can_refine or self._grids.folds > 1:
-            return False
-        self._grids = self._grids.finer(self._scale.rows)
-        return True
-
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         """The first pass, at `w` (default 0): the cut there and Σ u_i ℓ_i; sets `total_weight`."""
-        w = np.zeros(self.dimension) if w is None else w
-        sums = self._read(self._first_pass(w))
-        self._learn(sums.totals)
-        self._scored(w)
-        found = self._cut(sums), self._loss_at(w, sums.loss)
-        self.tighten()
-        return found
+        raise NotImplementedError
+
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
+        """One pass: the cut at w and Σ u_i ℓ_i(w)."""
+        raise NotImplementedError
+
+    def step(self, k: float, w_b: np.ndarray) -> float:
+        """Make w_b + k(w − w_b) the best point, `w_b` being already moved; returns Σ u_i ℓ_i there. The data is not read."""
+        raise NotImplementedError
+
+    def steepest_at_zero(self) -> float:
+        """max_j |∂R/∂w_j| of the mean loss R at w = 0; this is the first pass, like `start`.
+
+        For λ at or above C̄ times this the elastic net has w = 0. It is the least such λ if R has a gradient at 0.
+        """
+        return float(np.abs(self.start()[0].a).max(initial=0.0))
+
+    def refine(self) -> bool:
+        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they are, or cannot be."""
+        return False
 
     def stretch_for(self, C: float, whole: float = 1.0) -> float:
         """σ of the first accelerated pass with this C; 1: plain. `whole` is the curvature at which a share moves by 1."""
@@ -125,79 +123,15 @@ class DecomposableOracle(KeptRows):
         """Σ_i u_i |x_ij| of each feature j (d,), approximately."""
         return self._magnitudes[: len(self._magnitudes) - (self._bias != 0.0)]
 
-    def steepest_at_zero(self) -> float:
-        """max_j |∂R/∂w_j| of the mean loss R at w = 0; this is the first pass, like `start`.
-
-        For λ at or above C̄ times this the elastic net has w = 0. It is the least such λ if R has a gradient at 0.
-        """
-        return float(np.abs(self.start()[0].a).max(initial=0.0))
-
-    def _first_pass(self, w: np.ndarray) -> Pass:
-        return self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True, first=True)
-
-    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
-        """One pass: the cut at w and Σ u_i ℓ_i(w)."""
-        sums = self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, at_w=True))
-        return self._cut(sums), self._loss_at(w, sums.loss)
-
-    def score(self, w: np.ndarray) -> None:
-        """One pass: the margins of w, for the line search."""
-        self._scored(w)
-        self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias))
-
-    def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
-        """One pass: the margins of w, and the cut at w_b + κ(w − w_b), whose margins follow row by row."""
-        self._scored(w)
-        return self._cut(self._read(self._kinds.ScorePass(self._risk, self._grids, w, self._bias, kappa=kappa)))
-
-    def cut_between(self, mu: float) -> Cut:
-        """One pass: the cut at w_b + μ(w − w_b) from known margins."""
-        return self._cut(self._read(self._kinds.CutPass(self._risk, self._grids, self.dimension, self._bias, mu)))
-
-    def line_search(self, A0: float, B0: float, more: Callable[[np.ndarray], np.ndarray] | None = None) -> float:
-        """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read.
-
-        `more`: the slope of the penalty along the line, where that is not k·A0 + B0.
-        """
-
-        def slopes(k: np.ndarray) -> np.ndarray:
-            with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
-                slope = (k * A0 + B0 if more is None else more(k)) + self.C * self.slopes(k)
-            return np.where(np.isnan(slope), np.inf, slope)
-
-        return float(two_cuts.minimise(slopes, 1, *_CLOSE, _FARTHEST)[0])
-
-    def slopes(self, k: np.ndarray) -> np.ndarray:
-        """Slopes of Σ u_i ℓ_i at each w_b + k(w − w_b). The data is not read."""
-        raise NotImplementedError
-
-    def loss_scored(self, w: np.ndarray) -> float:
-        """Upper bound on Σ u_i ℓ_i at w, which must be the point scored last. The data is not read."""
-        return self._loss_at(w, self._look("LossPass"))
-
-    def step(self, k: float, w_b: np.ndarray) -> float:
-        """Make w_b + k(w − w_b) the best point, `w_b` being already moved; returns Σ u_i ℓ_i there. The data is not read."""
-        loss = self._look("StepPass", k)
-        self._drift.step(k, self._spread(w_b), self._scale)
-        return self._loss_above(self._summed(loss), self._drift.error)
-
     def doubt(self, k: float) -> float:
         """Estimated rounding that a `step` of k would add to Σ u_i ℓ_i, before it is taken. The data is not read."""
         return self._risk.rounding.slope * self._drift.ahead(k, self._scale)
-
-    def _look(self, kind: str, *given: Any) -> Any:
-        """The result of a pass over the row state."""
-        return self._runner.run(getattr(self._kinds, kind)(*given))[0]
 
     def _read(self, work: Pass) -> Any:
         sums, report = self._runner.run(work)
         self.passes += 1
         self.traffic += report.traffic
         return sums
-
-    def tighten(self) -> bool:
-        """From now on use the grids that the first pass's totals allow, which may be finer; returns whether they changed."""
-        return False
 
     def _learn(self, totals: Totals) -> None:
         """Take over the totals of the first pass."""

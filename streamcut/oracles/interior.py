@@ -24,13 +24,13 @@ may make it short, never invalid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import columns_cache, row_losses
+from streamcut.compiled import columns_cache, row_losses, second_order
 from streamcut.compiled.column_records import Places
 from streamcut.compiled.records import CachedRows
 from streamcut.compiled.vectors import dot
@@ -89,7 +89,7 @@ def _newton(loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray,
     F = objective(w)
     for _ in range(_MOST):
         left, scaled = rest + A.T @ (c * share) - own * w, A * np.sqrt(c * curvature)[:, None]
-        dw, part = _factor(scaled.T @ scaled, own)(left), 1.0
+        dw, part = _solved(_factor(scaled.T @ scaled, own), left.copy()), 1.0
         fall = float(left @ dw)
         if not fall > _NEAR * enough:
             break
@@ -119,11 +119,11 @@ def _interior(
             break
         r, theta = (A @ w)[:, None] - kinks - p + q, p / (1.0 - s) + q / s
         scaled = A * np.sqrt(c * (1.0 / theta).sum(axis=1))[:, None]
-        solve = _factor(scaled.T @ scaled, own)  # NumPy computes one half
+        factor = _factor(scaled.T @ scaled, own)  # NumPy computes one half
         alpha = beta = np.zeros(1)
         for corrected in (False, True):
             e = beta / (1.0 - s) - p - alpha / s + q
-            dw = solve(left - A.T @ (c * ((r - e) / theta).sum(axis=1)))
+            dw = _solved(factor, left - A.T @ (c * ((r - e) / theta).sum(axis=1)))
             ds = ((A @ dw)[:, None] + r - e) / theta
             dp, dq = (beta + p * ds) / (1.0 - s) - p, (alpha - q * ds) / s - q
             part = min(1.0, _INSIDE * min(_reach(s, ds), _reach(1.0 - s, -ds), _reach(p, dp), _reach(q, dq)))
@@ -142,21 +142,19 @@ def _reach(value: np.ndarray, change: np.ndarray) -> float:
     return float(np.where(change < 0.0, value / -change, np.inf).min())
 
 
-def _factor(matrix: np.ndarray, own: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """A function that solves (diag(own) + matrix) x = vector; its result is not finite where there is no factorisation."""
+def _factor(matrix: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """L of diag(own) + matrix = LLᵀ; not finite where there is none."""
     matrix[np.diag_indices(len(matrix))] += own
-
-    def solve(vector: np.ndarray) -> np.ndarray:
-        try:
-            return np.linalg.solve(matrix, vector)  # importing SciPy's factorisation takes a tenth of a second
-        except np.linalg.LinAlgError:
-            return np.full(len(vector), np.nan)
-
     try:
-        np.linalg.cholesky(matrix)
+        return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
-        return lambda vector: np.full(len(vector), np.nan)
-    return solve
+        return np.full_like(matrix, np.nan)
+
+
+def _solved(factor: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """x of LLᵀx = vector."""
+    second_order.solve(factor, vector)
+    return vector
 
 
 @dataclass(frozen=True, slots=True)

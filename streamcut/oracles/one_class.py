@@ -128,7 +128,7 @@ class OneClassOracle(LinearOracle):
     def shift(self, by: float, w_b: np.ndarray) -> float:
         """Move the scores of all rows and the last of w_b, in place, by `by`; returns Σ ℓ_i there. The data is not read."""
         before = self._spread(w_b), self._longest(w_b)
-        loss = self._look_at(_ShiftPass(by, self._loss))
+        loss = self._look(_ShiftPass(by, self._loss))
         w_b[-1] += by / self._bias
         for drift, old, new in zip((self._drift, self._reach), before, (self._spread(w_b), self._longest(w_b)), strict=True):
             drift.error = drift.error + gamma(8.0) * (old + new + drift.error)
@@ -143,16 +143,13 @@ class OneClassOracle(LinearOracle):
         n, whole = self._scale.rows, int(self._nu * self._scale.rows)
         level = ordered(self._runner, "z", min(whole, n - 1))
         last = level if whole in (0, n) else ordered(self._runner, "z", whole - 1)
-        below = float(self._look_at(_BelowPass(level)).sum()) / (self._nu * n)
+        below = float(self._look(_BelowPass(level)).sum()) / (self._nu * n)
         size = longest(self._scale, w)
         part = gamma(64.0) + (n * EPSILON) ** 2 * 4.0
         risk = max(0.0, 1.0 - level + below)
         error = self._scale.score_gamma() * size + part * (1.0 + abs(level) + below + size)
         most = n * above(risk, error) * (1.0 + 4.0 * EPSILON)
         return 0.5 * last + 0.5 * level, most, most - n * risk
-
-    def _look_at(self, work: RowPass) -> Any:
-        return self._runner.run(work)[0]
 
 
 def ordered(runner: Runner, name: str, place: int) -> float:

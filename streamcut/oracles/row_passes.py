@@ -169,21 +169,12 @@ def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: Fir
         totals.halves.add(chunk, risk.loss, z, u, bias, first.equal.grids)
 
 
-def _add_cut(
-    sums: CutSums, chunk: Chunk, risk: PointwiseRisk, grids: Grids, z_b: np.ndarray, z: np.ndarray, kappa: float, u, bias: float
-) -> None:
-    """Add the cut of the rows at z_b + κ(z − z_b)."""
-    coefficients = np.empty(chunk.n_rows)
-    row_losses.cut_coefficients(risk.loss, chunk.y, z_b, z, kappa, u, grids, coefficients, sums.b)
-    linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients, bias, grids, sums.a)
-
-
 @dataclass(frozen=True, slots=True)
 class ScorePass(Pass):
     """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
 
     `at_w` takes the cut at w itself and neither reads nor keeps z of a best point. `first` also fills `u`, which it sums, and
-    `target`.
+    `target`. `known`: the scores are there, and nothing but the cut is computed (OCAS's second pass).
     """
 
     risk: PointwiseRisk
@@ -193,6 +184,7 @@ class ScorePass(Pass):
     kappa: float | None = None
     at_w: bool = False
     first: First | None = None
+    known: bool = False
     interruptible: ClassVar[bool] = True
 
     def begin(self, first_row: int) -> CutSums:
@@ -207,32 +199,16 @@ class ScorePass(Pass):
         u = rows.get("u")
         if self.first is not None and sums.totals is not None:
             begin(rows, chunk, self.risk, self.bias, self.first, sums.totals)
-        linear.scores(chunk.indptr, chunk.indices, chunk.data, self.w, self.bias, z)
-        if (bad := row_losses.margins(self.risk.loss, chunk.y, u, z, sums.loss)) >= 0:
-            raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; see `streamcut info --check`")
+        entries, loss = (chunk.indptr, chunk.indices, chunk.data), self.risk.loss
+        if not self.known:
+            linear.scores(*entries, self.w, self.bias, z)
+            if (bad := row_losses.margins(loss, chunk.y, u, z, sums.loss)) >= 0:
+                raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; see `streamcut info --check`")
         if sums.a is not None:
-            z_b = z if self.at_w else rows["z_b"]
-            _add_cut(sums, chunk, self.risk, self.grids, z_b, z, 1.0 if self.kappa is None else self.kappa, u, self.bias)
-
-    merge = staticmethod(merge)
-
-
-@dataclass(frozen=True, slots=True)
-class CutPass(Pass):
-    """The cut at z_b + κ(z − z_b) from known margins: OCAS's second pass."""
-
-    risk: PointwiseRisk
-    grids: Grids
-    dimension: int
-    bias: float
-    kappa: float
-    interruptible: ClassVar[bool] = True
-
-    def begin(self, first_row: int) -> CutSums:
-        return CutSums(np.zeros((self.grids.folds, self.dimension)), np.zeros(4))
-
-    def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
-        _add_cut(sums, chunk, self.risk, self.grids, rows["z_b"], rows["z"], self.kappa, rows.get("u"), self.bias)
+            z_b, kappa, coefficients = z if self.at_w else rows["z_b"], self.kappa, np.empty(chunk.n_rows)
+            kappa = 1.0 if kappa is None else kappa
+            row_losses.cut_coefficients(loss, chunk.y, z_b, z, kappa, u, self.grids, coefficients, sums.b)
+            linear.scatter(*entries, coefficients, self.bias, self.grids, sums.a)
 
     merge = staticmethod(merge)
 
@@ -271,29 +247,17 @@ class SlopesPass(RowPass):
 
 @dataclass(frozen=True, slots=True)
 class StepPass(RowPass):
-    """z_b += k (z − z_b) in the row state, and the loss there."""
+    """z_b += k (z − z_b) in the row state, and the loss there; with k None the loss at z, and z_b stays."""
 
-    k: float
+    k: float | None
     loss: Loss
 
     def begin(self, first_row: int) -> np.ndarray:
         return np.zeros(3)
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        row_losses.step(self.loss, rows["z_b"], rows["z"], self.k, rows.get("target"), rows.get("u"), sums)
-
-
-@dataclass(frozen=True, slots=True)
-class LossPass(RowPass):
-    """The loss at z."""
-
-    loss: Loss
-
-    def begin(self, first_row: int) -> np.ndarray:
-        return np.zeros(3)
-
-    def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        row_losses.step(self.loss, rows["z"].copy(), rows["z"], 0.0, rows.get("target"), rows.get("u"), sums)
+        z_b, k = (rows["z"].copy(), 0.0) if self.k is None else (rows["z_b"], self.k)
+        row_losses.step(self.loss, z_b, rows["z"], k, rows.get("target"), rows.get("u"), sums)
 
 
 def first_of(loss: Loss, scale: TargetScale, largest: float) -> First:

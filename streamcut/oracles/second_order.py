@@ -21,9 +21,9 @@ from streamcut.losses.huber import Huber
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.smoothed import Smoothed, Widened
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
-from streamcut.oracles.row_passes import CutSums, ScorePass
+from streamcut.oracles.row_passes import CutSums, ScorePass, SlopesPass
 
 _COPIED = 1024  # features: NumPy factorises a copy; SciPy works in place, but takes a tenth of a second to import
 _DENSE = 0.25  # of the features: rows with more entries are added as dense ones
@@ -117,7 +117,7 @@ class SecondOrderOracle(LinearOracle):
         return self._loss if self._loss.smooth else Smoothed(self._loss, self._kink_width)
 
     def slopes(self, k: np.ndarray) -> np.ndarray:
-        return DecomposableOracle._look(self, "SlopesPass", k, self._modelled)[0].sum(axis=1)
+        return self._look(SlopesPass(k, self._modelled))[0].sum(axis=1)
 
     def expand(self, w: np.ndarray) -> Cut:
         """One pass: the margins of w and the cut there; slope and curvature are then those at w."""

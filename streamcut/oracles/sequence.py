@@ -11,9 +11,8 @@ from streamcut.bundle.line_search import minimise_by_tangents
 from streamcut.errors import BadInputError
 from streamcut.execution.runner import Runner
 from streamcut.losses.sequence import SequenceRisk
-from streamcut.oracles import sequence_passes
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.oracles.sequence_passes import CutPass, LinePass, ScorePass
+from streamcut.oracles.sequence_passes import LinePass, ScorePass
 
 
 class SequenceOracle(DecomposableOracle):
@@ -32,7 +31,7 @@ class SequenceOracle(DecomposableOracle):
         statistics = runner.feed.data.manifest.statistics
         K = risk.classes
         dimension = (statistics.n_features + (bias != 0.0)) * K + K * K
-        super().__init__(runner, risk, sequence_passes, dimension=dimension, C=C, bias=bias, width=K)
+        super().__init__(runner, risk, dimension=dimension, C=C, bias=bias, width=K)
         self.guess = 1.0
         self._sequences = statistics.groups
         longest = statistics.n_rows - (statistics.groups or 1) + 1
@@ -61,7 +60,6 @@ class SequenceOracle(DecomposableOracle):
         return self._cut(sums), self._loss_at(w, sums.loss)
 
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
-        """One pass: the cut at w and Σ ℓ(w)."""
         sums = self._read(self._at_w(w))
         return self._cut(sums), self._loss_at(w, sums.loss)
 
@@ -77,7 +75,7 @@ class SequenceOracle(DecomposableOracle):
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) from known scores."""
-        return self._cut(self._read(CutPass(*self._common(mu))))
+        return self._cut(self._read(ScorePass(*self._common(mu))))
 
     def at(self, k: float) -> tuple[float, float]:
         """(Σ ℓ, its slope in k) at w_b + k(w − w_b). The data is not read."""
@@ -90,7 +88,6 @@ class SequenceOracle(DecomposableOracle):
         return minimise_by_tangents(A0, B0, self.C, self)
 
     def step(self, k: float, w_b: np.ndarray) -> float:
-        """Make w_b + k(w − w_b) the best point, `w_b` being already moved; returns Σ ℓ there. The data is not read."""
         self._best = self._between(k)
         self.guess = k
         nothing = np.zeros_like(self._best)

@@ -39,8 +39,12 @@ def _merge(total: SequenceSums, part: SequenceSums) -> SequenceSums:
 
 
 @dataclass(frozen=True, slots=True)
-class _DataPass(Pass):
-    """Base of passes that take the cut at z_b + κ(z − z_b), where transitions weigh `transitions`."""
+class ScorePass(Pass):
+    """Scores at `w` and, with `cut`, the cut at z_b + κ(z − z_b), where transitions weigh `transitions`. `at_w`: the cut and the
+    loss at w itself, without row state of a best point.
+
+    `first` also fills `begins` and `t`, and counts sequences and rows. w None: the scores are there (OCAS's second pass).
+    """
 
     risk: SequenceRisk
     grids: Grids
@@ -48,43 +52,16 @@ class _DataPass(Pass):
     bias: float
     kappa: float
     transitions: np.ndarray
+    _: KW_ONLY
+    w: np.ndarray | None = None
+    cut: bool = True
+    at_w: bool = False
+    first: bool = False
     interruptible: ClassVar[bool] = True
 
     @property
     def blocks(self) -> Blocks:
         return Blocks(groups=True)
-
-    merge = staticmethod(_merge)
-
-    def _paths(self, sums: SequenceSums, starts: np.ndarray, target, z_b, z, *, loss: bool) -> np.ndarray:
-        """The worst labelling of each sequence; adds its loss if `loss`."""
-        path, excess = self.risk.worst(starts, target, z_b, z, self.kappa, self.transitions)
-        if loss:
-            self.risk.add(excess, sums.loss)
-        return path
-
-    def _cut(self, sums: SequenceSums, chunk: Chunk, starts: np.ndarray, target: np.ndarray, path: np.ndarray) -> None:
-        assert sums.a is not None
-        K = self.risk.classes
-        emissions, transitions = sums.a[0, : -K * K].reshape(-1, K), sums.a[0, -K * K :].reshape(K, K)
-        entries = chunk.indptr, chunk.indices, chunk.data
-        multiclass.scatter(*entries, target, path, self.bias, self.grids.vector, emissions)
-        self.risk.count_transitions(starts, target, path, transitions)
-        sums.b[0] += float(np.count_nonzero(path != target))
-
-
-@dataclass(frozen=True, slots=True)
-class ScorePass(_DataPass):
-    """Scores at `w` and, with `cut`, a cut. `at_w`: the cut and the loss at w itself, without row state of a best point.
-
-    `first` also fills `begins` and `t`, and counts sequences and rows.
-    """
-
-    _: KW_ONLY
-    w: np.ndarray
-    cut: bool = True
-    at_w: bool = False
-    first: bool = False
 
     def begin(self, first_row: int) -> SequenceSums:
         features = self.dimension // self.risk.classes - self.risk.classes
@@ -92,8 +69,8 @@ class ScorePass(_DataPass):
         return SequenceSums(np.zeros((1, self.dimension)) if self.cut else None, totals=totals)
 
     def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
-        K = self.risk.classes
-        target, starts = targets(self.risk, chunk), group_starts(chunk)
+        K, entries, starts = self.risk.classes, (chunk.indptr, chunk.indices, chunk.data), group_starts(chunk)
+        target = rows["t"] if self.w is None else targets(self.risk, chunk)
         if sums.totals is not None:
             sums.totals.add(chunk, None, float(chunk.n_rows), self.bias, self.grids)
             sums.sequences += len(starts) - 1
@@ -101,27 +78,23 @@ class ScorePass(_DataPass):
                 rows["t"][:] = target
                 rows["begins"][starts[:-1]] = 1
         z = rows["z"] if "z" in rows else np.empty((chunk.n_rows, K))
-        multiclass.scores(chunk.indptr, chunk.indices, chunk.data, self.w[: -K * K].reshape(-1, K), self.bias, z)
-        finite = np.isfinite(z).all(axis=1)
-        if not finite.all():
-            row = chunk.first_row + int(np.argmin(finite)) + 1
-            raise CorruptError(f"row {row}: a score is not finite; run `streamcut info --check --read-data`")
-        if self.cut:
-            path = self._paths(sums, starts, target, z if self.at_w else rows["z_b"], z, loss=self.at_w)
-            self._cut(sums, chunk, starts, target, path)
+        if self.w is not None:
+            multiclass.scores(*entries, self.w[: -K * K].reshape(-1, K), self.bias, z)
+            finite = np.isfinite(z).all(axis=1)
+            if not finite.all():
+                row = chunk.first_row + int(np.argmin(finite)) + 1
+                raise CorruptError(f"row {row}: a score is not finite; run `streamcut info --check --read-data`")
+        if sums.a is None:
+            return
+        path, excess = self.risk.worst(starts, target, z if self.at_w else rows["z_b"], z, self.kappa, self.transitions)
+        if self.at_w:
+            self.risk.add(excess, sums.loss)
+        emissions, transitions = sums.a[0, : -K * K].reshape(-1, K), sums.a[0, -K * K :].reshape(K, K)
+        multiclass.scatter(*entries, target, path, self.bias, self.grids.vector, emissions)
+        self.risk.count_transitions(starts, target, path, transitions)
+        sums.b[0] += float(np.count_nonzero(path != target))
 
-
-@dataclass(frozen=True, slots=True)
-class CutPass(_DataPass):
-    """The cut at z_b + κ(z − z_b) from known scores: OCAS's second pass."""
-
-    def begin(self, first_row: int) -> SequenceSums:
-        return SequenceSums(np.zeros((1, self.dimension)))
-
-    def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
-        starts = group_starts(chunk)
-        path = self._paths(sums, starts, rows["t"], rows["z_b"], rows["z"], loss=False)
-        self._cut(sums, chunk, starts, rows["t"], path)
+    merge = staticmethod(_merge)
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ class StructuredOracle(DecomposableOracle):
 
     def __init__(self, runner: Runner, task: StructuredTask, *, C: float) -> None:
         self._n_features = runner.feed.data.manifest.statistics.n_features
-        super().__init__(runner, task, None, dimension=task.size(self._n_features), C=C, bias=0.0)
+        super().__init__(runner, task, dimension=task.size(self._n_features), C=C, bias=0.0)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         return self.cut_at(np.zeros(self.dimension) if w is None else w)
