@@ -191,6 +191,11 @@ class Estimator(BaseEstimator):
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
             start = getattr(self, "model_", None) if start else None
+            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", None)):
+                raise UsageError(
+                    f"warm_start: the present weights are of classes {self._fitted_classes.tolist()[:5]}, and the data has "
+                    f"{self.classes_.tolist()[:5]}; fit a new estimator"
+                )
             options["warm_start"] = replace(start, recipe=None) if start is not None and self.encoder_ is not None else start
         loss = ROW_LOSSES.get(options.get("loss", "auto"))
         unused = {*_OF_KERNEL.get(options["kernel"], ()), *(() if loss is None else _OF_LOSSES - {*loss.options})}
@@ -214,7 +219,7 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        self._sparse = False
+        self._sparse, self._fitted_classes = False, getattr(self, "classes_", None)
         for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged
