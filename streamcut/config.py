@@ -353,10 +353,8 @@ COMMON = tuple(name for name, each in OPTIONS.items() if each.solvers is None)  
 RESOURCES = having(TrainOptions, role="resource")
 LIMITS = having(TrainOptions, role="limit")  # how long,
 WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhile; a solver's own limits are in its record.
-# Options of one loss, solver, kernel or task, which the command line has as --set NAME=VALUE; and those that may have several
-# values, of which the best is chosen.
-SETTINGS = ("epsilon", "delta", "quantile", "k", "cut", "max_cuts", "sweeps", "row_cache", "lanes", "degree", "coef0",
-            "maintenance", "epochs", "kernel_cache", "samples", "normalisation")  # fmt: skip
+SETTINGS = having(TrainOptions, setting=True)
+# Those that may have several values, of which the best is chosen.
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
 
 

@@ -1,8 +1,9 @@
 """Commands made of the verbs of streamcut.api: their signatures become options, their texts help.
 
-A command is the function of its name in a module of this package. What stands before the * in its signature are
-arguments, the rest options; what the verb has, too, takes default and text from there, the rest from the function itself. With
-**asked it has all other options of the verb, and those that `has` says, which are made of records of options (streamcut.options).
+A command is the function of its name in a module of this package, or else its verb, whose result is printed. What stands before
+the * in its signature are arguments, the rest options; what the verb has, too, takes default and text from there, the rest from
+the function itself. With **asked it has all other options of the verb, and those that `has` says, which are made of records of
+options (streamcut.options).
 Before it runs, files that it would write are refused where they exist, or are among those that it reads.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -19,7 +20,7 @@ import click
 
 from streamcut import api
 from streamcut.cli.help import Command
-from streamcut.cli.output import is_unfinished, refuse_existing
+from streamcut.cli.output import is_unfinished, print_json, print_table, refuse_existing
 from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions
 from streamcut.errors import StreamcutError
@@ -65,9 +66,11 @@ def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
     return having
 
 
-def command(name: str, run: Callable) -> click.Command:
-    """The command `name`, which calls `run`."""
-    verb, more = api.VERBS.get(name), list(getattr(run, "options", ()))
+def command(name: str, run: Callable | None) -> click.Command:
+    """The command `name`, which calls `run`, or the verb of that name and prints what it returns."""
+    verb = api.VERBS.get(name)
+    run = run or _printing(verb)
+    more = list(getattr(run, "options", ()))
     prose, own, examples = _parts(run.__doc__ or "")
     texts = {**_TEXTS, **own}
     if verb is not None:
@@ -86,7 +89,7 @@ def command(name: str, run: Callable) -> click.Command:
             parameters += more
         elif each.kind is each.POSITIONAL_OR_KEYWORD:
             required = each.default is each.empty
-            parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints[each.name] is tuple else 1))
+            parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints.get(each.name) is tuple else 1))
         else:
             default = known[each.name].default if each.default is each.empty and each.name in known else each.default
             parameters.append(_signed(each.name, hints[each.name], default, texts[each.name]))
@@ -94,6 +97,22 @@ def command(name: str, run: Callable) -> click.Command:
     prose = [re.sub(r"`(\w+)`", lambda found: found[1].upper() if found[1] in arguments else found[0], block) for block in prose]
     text = "\n\n".join([*prose, *(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)] if examples else [])])
     return Command(name, callback=_once_outputs_are_good(name, run, parameters), params=parameters, help=text)
+
+
+def _printing(verb: Any) -> Callable:
+    """What a command does that has no function here: it takes what its verb takes, and prints the record that it returns."""
+
+    def run(*, as_json: bool = False, **asked: Any) -> None:
+        from streamcut.foundation.fields import by_name  # loads NumPy
+
+        record = verb(**asked)
+        if record is not None:
+            (print_json if as_json else print_table)(record if isinstance(record, Mapping) else by_name(record))
+
+    named = inspect.signature(verb).parameters.values()
+    places = [each for each in named if each.kind is each.POSITIONAL_OR_KEYWORD]
+    run.__signature__ = inspect.Signature([*places, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
+    return run
 
 
 def _once_outputs_are_good(name: str, run: Callable, parameters: list[click.Parameter]) -> Callable:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -82,9 +83,10 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
 
 
 def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
-    """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
-    own = {"cut": options.cut} if "cut" in options.record.options else {}
-    return partial(options.record.algorithm(options.kind).solve, oracle, **{**own, **given})
+    """The chosen solver with a suitable oracle; it runs to the end of a Progress. It gets those of its options that it takes."""
+    solve = options.record.algorithm(options.kind).solve
+    taken = [name for name in signature(solve).parameters if name in options.record.options]
+    return partial(solve, oracle, **{**{name: getattr(options, name) for name in taken}, **given})
 
 
 def threads_wanted(options: TrainOptions) -> int:

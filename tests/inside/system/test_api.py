@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import json
+import sys
 from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import streamcut
 from streamcut.api import VERBS
+from streamcut.api.verb import verb
+from streamcut.cli import COMMANDS
 
 pytestmark = pytest.mark.smoke
 
@@ -30,3 +36,25 @@ def test_a_verb_says_what_its_parameters_are(name):
     text = VERBS[name].__doc__
     assert "{options}" not in text
     assert [each for each in inspect.signature(VERBS[name]).parameters if each not in text and each != "options"] == []
+
+
+def test_a_new_verb_is_its_function_and_its_module(run, monkeypatch):
+    def count(words: Any, *, least: int = 1) -> dict[str, int]:
+        """Count letters.
+
+        words   some text
+        least   fewest to say
+        """
+
+    monkeypatch.setitem(
+        sys.modules, "counting", SimpleNamespace(count=lambda words, *, least: {"letters": max(least, len(words))})
+    )
+    made = verb("counting", command="Count letters.")(count)
+    monkeypatch.delitem(VERBS, "count")  # as it was, in the end
+    monkeypatch.setitem(VERBS, "count", made)
+    monkeypatch.setitem(COMMANDS, "count", made.command)
+    assert streamcut.count("abc") == {"letters": 3}
+    assert "count" in streamcut.__all__
+    assert json.loads(run("count", "abc", "--least", "5", "--json")[1]) == {"letters": 5}
+    assert "Fewest to say" in run("count", "--help-all")[1]
+    assert [name for name, each in VERBS.items() if each.command and name not in COMMANDS] == []
