@@ -124,19 +124,11 @@ class TrainOptions(TrainDeclarations):
         task = self.chosen_task
         if task == "binary":
             return "labelling" if self.chosen_loss in LABELLING_LOSSES else "binary"
-        if task == "regression":
-            return "regression"
-        if task == "sequence":
-            return "sequence"
-        if task == "one-class":
-            return "one-class"
         if task != "multiclass":
-            return "ranking"
+            return "ranking" if task == "roc-area" else task
         if self.loss in CLASSES_LOSSES:
             return self.loss
-        if "strategy" in self.record.options:
-            return self.strategy
-        return self.record.strategy
+        return self.strategy if "strategy" in self.record.options else self.record.strategy
 
     def problem(self, **decided: Any) -> Problem:
         """The problem that is posed; `decided`: the fields that follow from the data, or differ from run to run of a path."""

@@ -191,7 +191,7 @@ class Estimator(BaseEstimator):
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
             start = getattr(self, "model_", None) if start else None
-            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", None)):
+            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", [])):
                 raise UsageError(
                     f"warm_start: the present weights are of classes {self._fitted_classes.tolist()[:5]}, and the data has "
                     f"{self.classes_.tolist()[:5]}; fit a new estimator"
@@ -219,7 +219,7 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        self._sparse, self._fitted_classes = False, getattr(self, "classes_", None)
+        self._sparse, self._fitted_classes = False, getattr(self, "classes_", np.empty(0))
         for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged
