@@ -71,30 +71,30 @@ def command(name: str, run: Callable | None) -> click.Command:
     verb = api.VERBS.get(name)
     run = run or _printing(verb)
     more = list(getattr(run, "options", ()))
-    prose, own, examples = _parts(run.__doc__ or "")
-    texts = {**_TEXTS, **own}
+    prose, texts, examples = _parts(run.__doc__ or "")
+    texts = {**_TEXTS, **texts}
     if verb is not None:
-        of_verb = _parts(verb.__doc__ or "")
-        prose, texts, examples = [*of_verb[0], *prose], {**of_verb[1], **texts}, [*of_verb[2], *examples]
+        before, of_parameters, first = _parts(verb.__doc__ or "")
+        prose, texts, examples = [*before, *prose], {**of_parameters, **texts}, [*first, *examples]
     hints = get_type_hints(run)
-    known = dict(inspect.signature(verb).parameters) if verb is not None else {}
-    named, parameters = inspect.signature(run).parameters, list[click.Parameter]()
-    for each in named.values():
-        if each.kind is each.VAR_KEYWORD:
-            there = {*named, *_IN_PYTHON, *(str(option.name) for option in more)}
-            asked = [other for other in known if other not in there] if getattr(verb, "options", 0) is None else []
-            for other in asked:
-                kind = {"bool": bool, "int": int, "float": float}.get(known[other].annotation.partition(" ")[0], str)
-                parameters.append(_signed(other, kind, known[other].default, texts[other]))
+    of_verb = dict(inspect.signature(verb).parameters) if verb is not None else {}
+    signature, parameters = inspect.signature(run).parameters, list[click.Parameter]()
+    for part in signature.values():
+        if part.kind is part.VAR_KEYWORD:
+            there = {*signature, *_IN_PYTHON, *(str(option.name) for option in more)}
+            for other in of_verb.values() if getattr(verb, "options", 0) is None else ():
+                if other.name not in there:
+                    kind = {"bool": bool, "int": int, "float": float}.get(other.annotation.partition(" ")[0], str)
+                    parameters.append(_signed(other.name, kind, other.default, texts[other.name]))
             parameters += more
-        elif each.kind is each.POSITIONAL_OR_KEYWORD:
-            required = each.default is each.empty
-            parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints.get(each.name) is tuple else 1))
+        elif part.kind is part.POSITIONAL_OR_KEYWORD:
+            required, several = part.default is part.empty, hints.get(part.name) is tuple
+            parameters.append(click.Argument([part.name], required=required, nargs=-1 if several else 1))
         else:
-            default = known[each.name].default if each.default is each.empty and each.name in known else each.default
-            parameters.append(_signed(each.name, hints[each.name], default, texts[each.name]))
-    arguments = {each.name for each in parameters if isinstance(each, click.Argument)}
-    prose = [re.sub(r"`(\w+)`", lambda found: found[1].upper() if found[1] in arguments else found[0], block) for block in prose]
+            default = of_verb.get(part.name, part).default if part.default is part.empty else part.default
+            parameters.append(_signed(part.name, hints[part.name], default, texts[part.name]))
+    arguments = {parameter.name for parameter in parameters if isinstance(parameter, click.Argument)}
+    prose = [re.sub(r"`(\w+)`", lambda word: word[1].upper() if word[1] in arguments else word[0], block) for block in prose]
     text = "\n\n".join([*prose, *(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)] if examples else [])])
     return Command(name, callback=_once_outputs_are_good(name, run, parameters), params=parameters, help=text)
 
@@ -109,8 +109,7 @@ def _printing(verb: Any) -> Callable:
         if record is not None:
             (print_json if as_json else print_table)(record if isinstance(record, Mapping) else by_name(record))
 
-    named = inspect.signature(verb).parameters.values()
-    places = [each for each in named if each.kind is each.POSITIONAL_OR_KEYWORD]
+    places = [part for part in inspect.signature(verb).parameters.values() if part.kind is part.POSITIONAL_OR_KEYWORD]
     run.__signature__ = inspect.Signature([*places, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
     return run
 

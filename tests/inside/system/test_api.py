@@ -57,4 +57,4 @@ def test_a_new_verb_is_its_function_and_its_module(run, monkeypatch):
     assert "count" in streamcut.__all__
     assert json.loads(run("count", "abc", "--least", "5", "--json")[1]) == {"letters": 5}
     assert "Fewest to say" in run("count", "--help-all")[1]
-    assert [name for name, each in VERBS.items() if each.command and name not in COMMANDS] == []
+    assert [name for name, made in VERBS.items() if made.command and name not in COMMANDS] == []
