@@ -285,12 +285,10 @@ class TrainOptions(TrainDeclarations):
             raise UsageError("scale: the warm-start model has weights of unscaled features; leave one of them out")
         if self.nystroem is not None and self.fourier is not None:
             raise UsageError("fourier: nystroem is given too; give one approximation of the kernel")
-        if self.kernel == "linear":
-            for name in ("gamma", "degree", "coef0", "nystroem", "fourier"):
-                if getattr(self, name) != _default(name):
-                    raise UsageError(f"{name}: the linear kernel has none; choose kernel rbf or poly")
-        if self.kernel != "poly" and (self.degree, self.coef0) != (3, 0.0):
-            raise UsageError("degree and coef0 are parameters of kernel poly")
+        for name in given:
+            if name in of_other_kernels(self.kernel):
+                kernels = " or ".join((OPTIONS[name].kernels or "").split())
+                raise UsageError(f"{name}: the {self.kernel} kernel has none; choose kernel {kernels}")
         if self.kernel != "linear" and self.record.family == "linear" and not self.maps:
             others = ", ".join(solvers("budgeted", "exact-kernel", "sampled"))
             raise UsageError(
@@ -348,6 +346,11 @@ WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhil
 SETTINGS = having(TrainOptions, setting=True)
 # Those that may have several values, of which the best is chosen.
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
+
+
+def of_other_kernels(kernel: str) -> list[str]:
+    """The options that `kernel` does not use."""
+    return [name for name, option in OPTIONS.items() if option.kernels is not None and kernel not in option.kernels.split()]
 
 
 def _default(name: str) -> Any:

@@ -68,6 +68,7 @@ class Option:
              (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
     choices  the values that it may have; `check`: whether one makes sense
     tasks    that have it; None: all. `solvers`: names, families or kinds of those that have it, with blanks between; None: all
+    kernels  those that use it, with blanks between; None: all
     role     "resource": where and how fast a run goes; "limit": how long; "watcher": what is measured meanwhile. These never
              decide which bits come out; "" does
     setting  of one loss, solver, kernel or task: the command line has it as --set NAME=VALUE
@@ -85,6 +86,7 @@ class Option:
     check: Check | None = None
     tasks: tuple[str, ...] | None = None
     solvers: str | None = None
+    kernels: str | None = None
     role: str = ""
     setting: bool = False
     tried: tuple[Any, ...] = ()

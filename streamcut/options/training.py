@@ -129,15 +129,16 @@ class TrainDeclarations:
     kernel: str = _kernel("linear", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", choices=("linear", "rbf", "poly"),
         tried=("rbf", "linear", "poly"))
     gamma: float | str = _kernel("auto", "γ; auto: 1 / (features × variance of all values).", metavar="NUMBER", kind="number",
-        check=_GAMMA, tried=(0.1, (_FEATURES, 0.1)))
-    degree: int = _kernel(3, "Degree of the polynomial kernel.", check=whole(1), tried=(2, (_POLY, 2)), setting=True)
+        check=_GAMMA, tried=(0.1, (_FEATURES, 0.1)), kernels="rbf poly")
+    degree: int = _kernel(3, "Degree of the polynomial kernel.", check=whole(1), tried=(2, (_POLY, 2)), setting=True,
+        kernels="poly")
     coef0: float = _kernel(0.0, "Constant term of the polynomial kernel.", check=NOT_NEGATIVE, tried=(1.0, (_POLY, 1.0)),
-        setting=True)
+        setting=True, kernels="poly")
     nystroem: int | None = _kernel(None, "Linear solvers: approximate the kernel by features from this many random rows.",
-        metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),))
+        metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),), kernels="rbf poly")
     fourier: int | None = _kernel(None, "Linear solvers: approximate the rbf kernel by this many random waves.",
         metavar="FEATURES", check=Check("is not an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0),
-        solvers="linear", tried=(({"kernel": "rbf"}, 12),))
+        solvers="linear", tried=(({"kernel": "rbf"}, 12),), kernels="rbf poly")
     budget: int | None = _kernel(None, "bsca, bsgd: maximum number of support vectors (default 500).", metavar="VECTORS",
         check=whole(2), solvers="budgeted", tried=(5,))
     maintenance: str = _kernel("auto", "bsca, bsgd: how the budget is kept; auto: merge for rbf, else project.",
