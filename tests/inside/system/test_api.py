@@ -9,12 +9,14 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import streamcut
 from streamcut.api import VERBS
 from streamcut.api.verb import verb
 from streamcut.cli import COMMANDS
+from streamcut.exports.export import TARGETS, ExportTarget
 
 pytestmark = pytest.mark.smoke
 
@@ -58,3 +60,12 @@ def test_a_new_verb_is_its_function_and_its_module(run, monkeypatch):
     assert json.loads(run("count", "abc", "--least", "5", "--json")[1]) == {"letters": 5}
     assert "Fewest to say" in run("count", "--help-all")[1]
     assert [name for name, made in VERBS.items() if made.command and name not in COMMANDS] == []
+
+
+def test_a_new_export_is_its_entry(run, monkeypatch, tmp_path):
+    streamcut.train((np.eye(2), [1.0, -1.0])).save(tmp_path / "m.npz")
+    weights = ExportTarget(lambda model, form: b",".join(b"%g" % weight for weight in form.weights[0]), (".csv",))
+    monkeypatch.setitem(TARGETS, "csv", weights)
+    for place, to in (("a.csv", ()), ("b.txt", ("--to", "csv"))):
+        assert run("export", tmp_path / "m.npz", tmp_path / place, *to)[0] == 0
+        assert len((tmp_path / place).read_text().split(",")) == 2
