@@ -20,7 +20,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions
+from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions, of_other_kernels
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.sklearn import learned
@@ -47,7 +47,6 @@ _TEXTS = {
     "verbose": "Show progress: lines, and a bar on a terminal.",
 }
 _THEIRS = {"squared-error": "squared", "pinball": "quantile", "log-loss": "logistic"}  # losses as scikit-learn names them
-_OF_KERNEL = {"linear": ("gamma", "degree", "coef0", "nystroem", "fourier"), "rbf": ("degree", "coef0")}  # what it does not use
 _OF_LOSSES = {name for loss in ROW_LOSSES.values() for name in loss.options}
 _RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
@@ -191,9 +190,14 @@ class Estimator(BaseEstimator):
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
             start = getattr(self, "model_", None) if start else None
+            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", [])):
+                raise UsageError(
+                    f"warm_start: the present weights are of classes {self._fitted_classes.tolist()[:5]}, and the data has "
+                    f"{self.classes_.tolist()[:5]}; fit a new estimator"
+                )
             options["warm_start"] = replace(start, recipe=None) if start is not None and self.encoder_ is not None else start
         loss = ROW_LOSSES.get(options.get("loss", "auto"))
-        unused = {*_OF_KERNEL.get(options["kernel"], ()), *(() if loss is None else _OF_LOSSES - {*loss.options})}
+        unused = {*of_other_kernels(options["kernel"]), *(() if loss is None else _OF_LOSSES - {*loss.options})}
         options = {name: value for name, value in options.items() if name not in unused}
         if "gamma" in options:
             n_features = data.manifest.statistics.n_features
@@ -214,7 +218,7 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        self._sparse = False
+        self._sparse, self._fitted_classes = False, getattr(self, "classes_", np.empty(0))
         for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged

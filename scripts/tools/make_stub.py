@@ -59,9 +59,8 @@ def text() -> str:
         names.add(declared.return_annotation)
     used = {name: module for name, module in _imports().items() if name in names}
     imports = [f"from {module} import {name}" if module else f"import {name}" for name, module in used.items()]
-    for name, (module, attribute) in streamcut._HOMES.items():
-        if name not in OPTIONS:
-            imports.append(f"from {module} import {attribute} as {name}")
+    homes = streamcut._HOMES | {name: ("streamcut.api", name) for name in VERBS if name not in OPTIONS}
+    imports += [f"from {module} import {attribute} as {name}" for name, (module, attribute) in homes.items()]
     return "\n".join([HEAD, "# ruff: noqa", *sorted(imports), "", "__version__: str", "", *lines, ""])
 
 

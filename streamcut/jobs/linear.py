@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,9 +87,10 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
 
 
 def solver_of(options: TrainOptions, oracle: Any, **arguments: Any) -> Callable[[Progress], Solution]:
-    """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
-    cut = {"cut": options.cut} if "cut" in options.record.options else {}
-    return partial(options.record.algorithm(options.kind).solve, oracle, **{**cut, **arguments})
+    """The chosen solver with a suitable oracle; it runs to the end of a Progress. It gets those of its options that it takes."""
+    solve = options.record.algorithm(options.kind).solve
+    taken = [name for name in signature(solve).parameters if name in options.record.options]
+    return partial(solve, oracle, **{**{name: getattr(options, name) for name in taken}, **arguments})
 
 
 def threads_wanted(options: TrainOptions) -> int:

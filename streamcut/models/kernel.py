@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 _KEPT = 64 << 20  # bytes of support vectors that stay in memory
+_BLOCK = 1 << 18  # kernel values at a time; with `_squares` it decides the last bits of scores, which model files keep
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,7 +100,15 @@ class KernelModel(Model):
     def _vectors(self) -> Vectors:
         rows = self.support_rows
         size = dense_bytes(self.n_support, float(np.diff(rows.indptr).max(initial=0)), self.n_features)
-        return Vectors(self.near, rows, self.n_features, kept=size <= _KEPT)
+        return Vectors(self.near, rows, self.n_features, block=_BLOCK, squares=self._squares(), kept=size <= _KEPT)
+
+    def _squares(self) -> np.ndarray:
+        """‖support_j‖² less the centre, float64 (n_support,)."""
+        X, centre = self.support, self.near.centre
+        if centre is None:
+            return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        rows = (centre.moved_there(X[j : j + 8].toarray()) for j in range(0, self.n_support, 8))  # dense, a few at a time
+        return np.concatenate([np.einsum("ij,ij->i", few, few) for few in rows])
 
     @cached_property
     def near(self) -> Kernel:

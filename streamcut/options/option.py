@@ -68,8 +68,10 @@ class Option:
              (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
     choices  the values that it may have; `check`: whether one makes sense
     tasks    that have it; None: all. `solvers`: names, families or kinds of those that have it, with blanks between; None: all
+    kernels  those that use it, with blanks between; None: all
     role     "resource": where and how fast a run goes; "limit": how long; "watcher": what is measured meanwhile. These never
              decide which bits come out; "" does
+    setting  of one loss, solver, kernel or task: the command line has it as --set NAME=VALUE
     tried    other values with which tests show that it has an effect, or pairs (what else is asked for, other value)
     """
 
@@ -84,7 +86,9 @@ class Option:
     check: Check | None = None
     tasks: tuple[str, ...] | None = None
     solvers: str | None = None
+    kernels: str | None = None
     role: str = ""
+    setting: bool = False
     tried: tuple[Any, ...] = ()
 
     def of_solver(self, *names: str) -> bool:
@@ -160,7 +164,7 @@ def declared(value: Any, kind: Any) -> Any:
         return value
 
 
-def having(record: Any, **wanted: str) -> tuple[str, ...]:
+def having(record: Any, **wanted: Any) -> tuple[str, ...]:
     """The options of a record of which something is said: role="limit"."""
     return tuple(
         name for name, declaration in options_of(record).items() if all(getattr(declaration, k) == v for k, v in wanted.items())

@@ -99,7 +99,7 @@ def test_type_checkers_see_every_public_name():
     assert stub == make_stub["text"](), "run scripts/tools/make_stub.py"
     bound = {alias.asname for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.ImportFrom) for alias in node.names}
     defined = {node.name for node in ast.walk(ast.parse(stub)) if isinstance(node, ast.FunctionDef)}
-    assert {*streamcut._HOMES} <= bound | defined
+    assert {*streamcut.__all__} <= bound | defined | {"__version__"}
     assert (ROOT / "streamcut" / "py.typed").exists()
     assert set(PROJECT["tool"]["setuptools"]["package-data"]["streamcut"]) == {"py.typed", "__init__.pyi"}
 

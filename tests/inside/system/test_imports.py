@@ -10,6 +10,7 @@ import pytest
 from kit.imports import MODULES
 
 import streamcut
+from streamcut.api import VERBS
 
 pytestmark = pytest.mark.smoke
 
@@ -59,8 +60,8 @@ def imported(name: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
             assert node.level == 0, f"{name}:{node.lineno}: relative import"
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                if node.module == "streamcut" and alias.name in streamcut._HOMES:
-                    yield streamcut._HOMES[alias.name][0], node.lineno
+                if node.module == "streamcut" and alias.name in {*streamcut._HOMES, *VERBS}:
+                    yield streamcut._HOMES.get(alias.name, ("streamcut.api",))[0], node.lineno
                 else:
                     yield inner if inner in MODULES else node.module, node.lineno
 
