@@ -134,10 +134,10 @@ def write(folder: Path, rows: int, wanted: list[str]) -> None:
 
 
 def encoded(source: Path, threads: int, **options: object) -> int:
-    from streamcut.io.conversion.prepared import prepared
+    from streamcut.io.conversion.convert import Work
 
-    conversion = prepared(str(source), str(source.with_name("never.zarr")), {"threads": threads, **options})
-    return sum(chunk.n_rows for chunk, _ in conversion.source.blocks())
+    work = Work(str(source), str(source.with_name("never.zarr")), {"threads": threads, **options})
+    return sum(chunk.n_rows for chunk, _ in work.source.blocks())
 
 
 def converted(source: Path, threads: int) -> int:
