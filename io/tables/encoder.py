@@ -18,10 +18,10 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
 from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
-from streamcut.io.tables import text_words
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.kernels import words_from
 from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
+from streamcut.io.tables.texts import Runs, words_of_texts
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 
@@ -236,8 +236,8 @@ class _Batch:
         words, rows = Words(*coded(words_from(*runs[1:]))), np.repeat(np.arange(self.n), np.diff(runs.ends))
         return KeyColumn(self._prefix(column), words, column.name, rows), runs.ends
 
-    def _runs(self, column: Column) -> text_words.Runs:
-        return said(self.place, column.name, partial(text_words.words_of_texts, self._column(column.name), column))
+    def _runs(self, column: Column) -> Runs:
+        return said(self.place, column.name, partial(words_of_texts, self._column(column.name), column))
 
     def _by_dictionary(
         self, column: Column, text: tuple[KeyColumn, np.ndarray], table: np.ndarray
