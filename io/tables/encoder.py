@@ -122,7 +122,7 @@ class _Batch:
         features = np.empty((len(columns), self.n), np.int32)
         for out, column, table in zip(features, columns, tables, strict=False):
             out[:] = table[column.words.codes]
-            if (table == UNSEEN).any() and (unseen := int((out == UNSEEN).sum())):
+            if unseen := int(np.count_nonzero(out == UNSEEN)):
                 self.unseen[column.name] += unseen
         if hashes:
             lists = [self._hashed(column) for column in encoder._texts]
@@ -267,9 +267,9 @@ def _crossed(first: Words, second: Words) -> Words:
     both = (first.codes >= 0) & (second.codes >= 0)
     pairs = pa.array(first.codes.astype(np.int64) * width + second.codes, mask=~both)
     codes, distinct = coded(pairs)
-    left, right = np.divmod(distinct.to_numpy(), width)
-    star = pa.scalar("*", pa.large_string())
-    return Words(codes, pc.binary_join_element_wise(first.words.take(pa.array(left)), second.words.take(pa.array(right)), star))
+    parts = zip((first, second), np.divmod(distinct.to_numpy(), width), strict=True)
+    pair = [part.words.take(pa.array(at)).cast(pa.large_string()) for part, at in parts]
+    return Words(codes, pc.binary_join_element_wise(*pair, pa.scalar("*", pa.large_string())))
 
 
 def _by_rows(texts: list[tuple[np.ndarray, np.ndarray]], rows: int) -> tuple[np.ndarray, np.ndarray]:
