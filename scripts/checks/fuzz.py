@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from inside.kit.fuzzing import FUZZERS
+from inside.kit.text_fuzz import FUZZERS
 
 
 def main() -> int:
