@@ -13,16 +13,9 @@ import pytest
 
 from streamcut import errors
 from streamcut.errors import DiskFullError, ExitCode, LockedError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
-from streamcut.foundation import files
 from streamcut.foundation.files import locked, write_durably
 from streamcut.foundation.interrupts import result_of
 from streamcut.foundation.units import parse_size
-
-
-@pytest.fixture(autouse=True)
-def _no_failpoints(monkeypatch):
-    monkeypatch.delenv("STREAMCUT_FAILPOINT", raising=False)
-    files._hits.clear()
 
 
 # --- units ---
@@ -74,7 +67,6 @@ def test_files_have_the_permissions_that_others_have(tmp_path):
 def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch, point, action, raised):
     target = tmp_path / "model"
     write_durably(target, [b"old"], prefix="m")
-    files._hits.clear()
     monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:1:{action}")
     with pytest.raises(raised) as caught:
         write_durably(target, [b"newer"], 5, prefix="m")

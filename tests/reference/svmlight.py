@@ -1,4 +1,4 @@
-"""Obvious parsers of svmlight's and Vowpal Wabbit's text: one line at a time, by the book, with Python's split and float()."""
+"""An obvious svmlight parser: one line at a time, by the book, with Python's split and float()."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import murmurhash3_32
 
 NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = re.compile(rb"[0-9]+")
@@ -16,10 +15,6 @@ MASK = 2**64 - 1
 
 class Refused(Exception):  # noqa: N818
     """The line is refused."""
-
-
-def tokens(text: bytes) -> list[bytes]:
-    return [token for token in re.split(rb"[ \t]+", text) if token]
 
 
 def number(text: bytes) -> float:
@@ -37,9 +32,6 @@ def stored(value: float, dtype) -> float:
     return rounded
 
 
-# --- svmlight ---
-
-
 class Row(NamedTuple):
     y: float
     qid: int | None
@@ -52,13 +44,13 @@ class Row(NamedTuple):
     duplicates: int
 
 
-def svmlight_rows(text: bytes, options) -> tuple[list[Row], list[int]]:
+def parse_file(text: bytes, options) -> tuple[list[Row], list[int]]:
     """(rows, numbers from 1 of the refused lines), as if every refused line were skipped."""
     rows, refused = [], []
     has_qid = None
     for line_number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n"), 1):
         try:
-            row = svmlight_row(line.removesuffix(b"\r"), options)
+            row = parse_line(line.removesuffix(b"\r"), options)
             if row is None:
                 continue
             if has_qid is not None and has_qid != (row.qid is not None):
@@ -71,12 +63,12 @@ def svmlight_rows(text: bytes, options) -> tuple[list[Row], list[int]]:
     return rows, refused
 
 
-def svmlight_row(line: bytes, options) -> Row | None:
+def parse_line(line: bytes, options) -> Row | None:
     names = options.hash_bits or options.label_map  # which may be words in any language
     before_comment = line.partition(b"#")[0]
     if b"\0" in line or re.search(rb"[^\t\x20-\x7e\x80-\xff]" if names else rb"[^\t\x20-\x7e]", before_comment):
         raise Refused("byte")
-    words = tokens(before_comment)
+    words = [word for word in re.split(rb"[ \t]+", before_comment) if word]
     if not words:
         return None
     label, weight, features = words[0], 1.0, words[1:]
@@ -86,10 +78,10 @@ def svmlight_row(line: bytes, options) -> Row | None:
         if weight < 0:
             raise Refused("weight")
     if options.multilabel is None:
-        y = svmlight_label(label, options)
+        y = one_label(label, options)
     else:
         empty = b":" in label
-        y = 1.0 if not empty and options.multilabel in [svmlight_label(part, options) for part in label.split(b",")] else -1.0
+        y = 1.0 if not empty and options.multilabel in [one_label(part, options) for part in label.split(b",")] else -1.0
         features = words if empty else features
     qid = None
     if features and features[0].startswith(b"qid:"):
@@ -112,7 +104,7 @@ def with_features(features: list[bytes], options, y: float, qid: int | None, wei
             underflow = bool(re.search(rb"[1-9]", re.split(rb"[eE]", text)[0]))
             underflows += underflow
             zeros += not underflow
-        order.append(svmlight_column(name, options))
+        order.append(column(name, options))
         entries.setdefault(order[-1], []).append(value)
     duplicates = "sum" if options.hash_bits else options.duplicates
     if len(entries) < len(order) and duplicates == "error":
@@ -126,7 +118,7 @@ def with_features(features: list[bytes], options, y: float, qid: int | None, wei
     return Row(y, qid, weight, [*kept], [*kept.values()], unsorted, zeros, underflows, len(order) - len(entries))
 
 
-def svmlight_label(text: bytes, options) -> float:
+def one_label(text: bytes, options) -> float:
     if options.label_map is None:
         return number(text)
     if text.decode(errors="replace") not in options.label_map:
@@ -134,7 +126,7 @@ def svmlight_label(text: bytes, options) -> float:
     return options.label_map[text.decode()]
 
 
-def svmlight_column(name: bytes, options) -> int:
+def column(name: bytes, options) -> int:
     if options.hash_bits:
         h = int(name) if WHOLE.fullmatch(name) and int(name) < 2**63 else fnv1a(name)
         h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9 & MASK
@@ -153,73 +145,3 @@ def fnv1a(name: bytes) -> int:
     for byte in name:
         h = (h ^ byte) * 0x100000001B3 & MASK
     return h
-
-
-# --- Vowpal Wabbit ---
-
-
-class WabbitRow(NamedTuple):
-    """`features`: {key: values in the order of the line}; `label` and `importance` are None when they are not there."""
-
-    line: int
-    label: float | None
-    importance: float | None
-    features: dict[bytes, list[float]]
-
-
-def wabbit_rows(text: bytes, labels: str, dtype: str) -> tuple[list[WabbitRow], int | None]:
-    """(rows, the number from 1 of the first line that is refused, None: none is)."""
-    rows = []
-    for line_number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
-        try:
-            row = wabbit_row(line.removesuffix(b"\r"), line_number, labels, dtype)
-        except Refused:
-            return rows, line_number
-        if row is not None:
-            rows.append(row)
-    return rows, None
-
-
-def wabbit_row(line: bytes, line_number: int, labels: str, dtype: str) -> WabbitRow | None:
-    head, bar, rest = line.partition(b"|")
-    words = tokens(head)
-    if not words and not bar:
-        return None
-    if bar and words and not head.endswith((b" ", b"\t")):
-        words.pop()  # a tag touches the bar
-    words = [word for word in words if not word.startswith(b"'")]
-    if len(words) > 2:
-        raise Refused("an initial prediction")
-    if not words and labels == "read":
-        raise Refused("no label")
-    label = number(words[0]) if words and labels != "none" else None
-    importance = number(words[1]) if len(words) > 1 else None
-    if importance is not None and importance < 0:
-        raise Refused("importance")
-    features: dict[bytes, list[float]] = {}
-    for space in rest.split(b"|") if bar else ():
-        word = re.match(rb"[^ \t]*", space)[0]
-        name, _, scale = word.partition(b":")
-        factor = number(scale) if scale else 1.0
-        for token in tokens(space[len(word) :]):
-            feature, _, value = token.partition(b":")
-            if not feature:
-                raise Refused("a feature without a name")
-            key = name + b"^" + feature if name else feature
-            features.setdefault(key, []).append(stored((number(value) if value else 1.0) * factor, dtype))
-    return WabbitRow(line_number, label, importance, features)
-
-
-class Columns:
-    """Which feature a key is: a hash, the next number of a dictionary, or that of a dictionary that learns no more."""
-
-    def __init__(self, bits: int | None, names: list[bytes] | None) -> None:
-        self.bits, self.learns = bits, names is None
-        self.numbers = {name: position for position, name in enumerate(names or ())}
-
-    def of(self, key: bytes) -> int | None:
-        if self.bits is not None:
-            return abs(murmurhash3_32(key, 0)) & ((1 << self.bits) - 1)
-        if self.learns:
-            return self.numbers.setdefault(key, len(self.numbers))
-        return self.numbers.get(key)

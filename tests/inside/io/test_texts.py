@@ -1,4 +1,4 @@
-"""Whatever the bytes: the rows that slow references read, and the lines that they refuse. Numbers equal float() to the bit."""
+"""Whatever the bytes: the rows that a slow parser reads, and the lines that it refuses. Numbers equal float() to the bit."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import struct
 
 import numpy as np
 import pytest
+from sklearn.feature_extraction import FeatureHasher
 
-from inside.kit.text_fuzz import FUZZERS, OPTIONS, svmlight_agrees, svmlight_line
+from inside.kit.svmlight_fuzz import OPTIONS, agrees, fuzz, random_line
 from streamcut.errors import BadInputError, MemoryBudgetError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.text.svmlight import SvmlightSource
+from streamcut.io.text.vw import VwSource
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", FUZZERS)
-def test_the_first_files_of_a_fuzzer(tmp_path, name):
+def test_the_first_files_of_the_fuzzer(tmp_path):
     """scripts/checks/fuzz.py goes on."""
-    steps = FUZZERS[name](random.Random(0), tmp_path)
+    steps = fuzz(random.Random(0), tmp_path)
     for _ in range(60):
         next(steps)
     steps.close()
@@ -28,8 +28,8 @@ def test_the_first_files_of_a_fuzzer(tmp_path, name):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_many_lines_of_svmlight_in_parallel(tmp_path, options, qid):
     generator = random.Random(7)
-    lines = [svmlight_line(generator, qid) for _ in range(4000)]
-    svmlight_agrees(tmp_path / "many.svm", b"\n".join(lines), options, least=750, block_bytes=5000)
+    lines = [random_line(generator, qid) for _ in range(4000)]
+    agrees(tmp_path / "many.svm", b"\n".join(lines), options, least=750, block_bytes=5000)
 
 
 def test_long_lines_grow_the_buffer_up_to_a_limit(tmp_path):
@@ -84,3 +84,37 @@ def test_numbers_equal_float_to_the_bit(tmp_path, dtype):
     assert np.concatenate([chunk.y for chunk in chunks]).tobytes() == values.tobytes()
     assert data[:, 1].tobytes() == (-np.abs(values).astype(dtype)).tobytes()
     assert np.abs(data[:, 0]).tobytes() == np.abs(values).astype(dtype).tobytes()
+
+
+WABBIT = {  # line: (label, importance, {key: value})
+    "1 1 |f a b:2 c": (1.0, 1.0, {"f^a": 1.0, "f^b": 2.0, "f^c": 1.0}),
+    "-1 2.5 'first|f a:0.5 |g:3 x y:-1": (-1.0, 2.5, {"f^a": 0.5, "g^x": 3.0, "g^y": -3.0}),
+    "1 0.5 tag|f a a b": (1.0, 0.5, {"f^a": 2.0, "f^b": 1.0}),
+    "-1 | plain:1e-3 words häßlich": (-1.0, 1.0, {"plain": 1e-3, "words": 1.0, "häßlich": 1.0}),
+    "1 1 |f a |f b |h:0.1 z:10": (1.0, 1.0, {"f^a": 1.0, "f^b": 1.0, "h^z": 1.0}),
+    "\t-1 1  | spaced   out\t \r": (-1.0, 1.0, {"spaced": 1.0, "out": 1.0}),
+    "1 1 |": (1.0, 1.0, {}),
+    "-1 1": (-1.0, 1.0, {}),
+    "1 1 |f|g x zero:0": (1.0, 1.0, {"g^x": 1.0}),
+    "-1 1 |site a=b,c *x:.5 1234:2 ^": (-1.0, 1.0, {"site^a=b,c": 1.0, "site^*x": 0.5, "site^1234": 2.0, "site^^": 1.0}),
+    "1 1 | 0.1:9007199254740993.00000000000000000001": (1.0, 1.0, {"0.1": 9007199254740994.0}),
+}
+
+
+@pytest.mark.parametrize("block", [16, 64, 1000])
+@pytest.mark.parametrize("bits", [None, 10])
+def test_rows_of_vowpal_wabbit_whatever_the_blocks_and_hashes_are_those_of_feature_hasher(tmp_path, bits, block):
+    (tmp_path / "x.vw").write_text("\ufeff" + "\n".join([*WABBIT, ""]), newline="")
+    source = VwSource([str(tmp_path / "x.vw")], ConvertOptions(dtype="float64", hash_bits=bits), block_bytes=block)
+    rows = []
+    for chunk, _ in source.blocks():
+        for i in range(chunk.n_rows):
+            cut = slice(chunk.indptr[i], chunk.indptr[i + 1])
+            values = dict(zip(chunk.indices[cut].tolist(), chunk.data[cut].tolist(), strict=True))
+            rows.append((chunk.y[i], 1.0 if chunk.weight is None else chunk.weight[i], values))
+    expected, names = [*WABBIT.values()], source.recipe().names
+    if bits is None:
+        assert [(y, weight, {names[j]: value for j, value in values.items()}) for y, weight, values in rows] == expected
+    else:
+        hashed = FeatureHasher(1 << bits, alternate_sign=False).transform([features for *_, features in expected]).toarray()
+        assert [{j: row[j] for j in np.flatnonzero(row).tolist()} for row in hashed] == [values for *_, values in rows]
