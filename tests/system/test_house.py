@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from kit.imports import MODULES, ROOT
+from kit.imports import MODULES, ROOT, statements, tree
 
 import streamcut
 
@@ -27,7 +27,7 @@ def test_every_package_is_listed_and_says_what_lives_there():
     packages = {name for name, path in MODULES.items() if path.name == "__init__.py"}
     assert sorted(PROJECT["tool"]["setuptools"]["packages"]) == sorted(packages)
     assert [name for name in MODULES if name.rpartition(".")[0] not in packages | {""}] == []
-    texts = {name: ast.get_docstring(ast.parse(SOURCES[name])) or "" for name in packages}
+    texts = {name: ast.get_docstring(tree(name)) or "" for name in packages}
     assert [name for name, text in texts.items() if len(text.splitlines()) < 3] == []
 
 
@@ -40,7 +40,7 @@ DECORATORS = {"kernel", "bare", "fused", "inlined", "bare_inlined", "fused_inlin
 
 def test_no_kernel_has_many_parameters():
     """A swapped pair among more than 12 is seen by nobody: records (streamcut.compiled.records) keep them together."""
-    nodes = [node for text in SOURCES.values() for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    nodes = [node for name in MODULES for node in statements(tree(name).body) if isinstance(node, ast.FunctionDef)]
     kernels = [node for node in nodes if {getattr(each, "id", None) for each in node.decorator_list} & DECORATORS]
     assert len(kernels) > 100
     assert [node.name for node in kernels if len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) > 12] == []
@@ -62,7 +62,7 @@ def test_tests_stand_on_public_names_and_import_no_other_test():
         if path.relative_to(ROOT / "tests").parts[0] in ("inside", "reference"):
             continue
         named = set()
-        for node in ast.walk(ast.parse(text)):
+        for node in statements(ast.parse(text).body):
             if isinstance(node, ast.Import):
                 named |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):

@@ -17,7 +17,6 @@ from streamcut.foundation.files import locked, write_durably
 from streamcut.foundation.interrupts import result_of
 from streamcut.foundation.units import parse_size
 
-
 # --- units ---
 
 
