@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.rows import make_rows, read_rows, store_bytes, write_svmlight
+from kit.store_crash import content as store_bytes
+from reference.rows import make_rows, read_rows, write_svmlight
 
 import streamcut
 from streamcut import convert

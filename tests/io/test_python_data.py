@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from kit.store_crash import content as store_bytes
 from kit.stored import content
-from reference.rows import store_bytes
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError

@@ -1,4 +1,4 @@
-"""Few passes where trainings took many: large costs, sorted rows, pairs, kinks, counts; the paper's path, what ends a run."""
+"""Few passes where trainings took many: large costs, sorted rows, pairs, kinks, counts; what ends a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit import ranking
-from reference import svm
 from sklearn.datasets import dump_svmlight_file
 from sklearn.linear_model import Ridge
 
@@ -125,21 +124,6 @@ def problem(n=200, d=12, *, seed=0, density=0.4, weights=False, dtype=np.float64
     X.data = X.data.astype(dtype)
     y = np.where(X @ rng.standard_normal(d) + 0.5 * rng.standard_normal(n) > 0.2, 3.0, 1.0)
     return X, y, rng.uniform(0.2, 3.0, n) if weights else None
-
-
-def dense(X, bias):
-    X = X.toarray().astype(np.float64)
-    return np.hstack([X, np.full((len(X), 1), bias)]) if bias else X
-
-
-def test_ocas_takes_the_path_of_the_paper():
-    X, y, _ = problem(seed=5)
-    sign = np.where(y == 3.0, 1.0, -1.0)
-    _, F, bound, iterations = svm.ocas(dense(X, 1.0), sign, 1.0, np.ones(len(y)), 1e-3)
-    model = train(streamcut.rows(X, y), solver="ocas", cut="exact", tol=1e-3, tol_relative=None)
-    assert abs(model.history[-1]["iteration"] - iterations) <= 2
-    assert model.certificate.primal == pytest.approx(F, rel=5e-3)
-    assert model.certificate.lower_bound == pytest.approx(bound, rel=5e-3)
 
 
 def test_exact_cuts_take_two_passes_and_predicted_ones_one():

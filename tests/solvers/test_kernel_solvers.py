@@ -10,7 +10,6 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.budgeted_regression import GAMMA, _rows
 from reference.rows import dump
 
 import streamcut
@@ -260,10 +259,12 @@ def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
 
 
 def test_validation_is_told_as_r2(tmp_path):
-    X, y, _ = _rows(n=200, seed=6)
+    random = np.random.default_rng(6)
+    X = random.normal(size=(200, 5))
+    y = 7.0 + np.sin(X.sum(axis=1)) + 0.3 * random.normal(size=200)
     streamcut.convert(dump(tmp_path / "rows.svm", X, y), tmp_path / "rows.zarr", dtype="float64")
     store = str(tmp_path / "rows.zarr")
-    model = streamcut.train(store, kernel="rbf", gamma=GAMMA, budget=20, epochs=2.0, validation=store)
+    model = streamcut.train(store, kernel="rbf", gamma=0.4, budget=20, epochs=2.0, validation=store)
     assert model.task == "regression", "the labels are real numbers"
     assert model.history[-1]["validation"] == pytest.approx(streamcut.evaluate(model, store).r2)
     assert model.history[-1]["accuracy_met"] is None
