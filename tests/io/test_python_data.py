@@ -81,6 +81,8 @@ def test_groups_weights_and_rows_without_labels(rows, tmp_path):
         ({"X": np.array([[1, 2, 3], [1, np.nan, 2], [1, 1, 1]])}, BadInputError, r"row 7 .*value nan"),
         ({"X": np.array([["a", "b", "c"]] * 3)}, BadInputError, "not real numbers"),
         ({"X": np.ones(3)}, BadInputError, "1 dimensions"),
+        ({"X": np.array([[1, 2, 3], [1, 1e200, 2], [1, 1, 1]])}, BadInputError, "overflows"),
+        ({"y": [0, np.inf, 1]}, BadInputError, "label (is )?inf"),
         ({"weight": [1, -1, 1]}, BadInputError, "weight -1"),
         ({"qid": [1, 1, 1]}, BadInputError, "qid"),
         ({"X": pd.DataFrame(np.eye(3), columns=["a", "b", "d"])}, BadInputError, r"column 2 .* is 'd', and was 'c'"),

@@ -175,12 +175,8 @@ def test_a_path_on_the_command_line(stores, tmp_path, run):
 
 @pytest.mark.parametrize("more", [[], ["--solver", "ocas"]])
 def test_a_run_that_was_killed_goes_on_to_the_same_models(stores, tmp_path, run, more):
-    common = [
-        "train",
-        stores[0],
-        *["--C", "0.01,1", "--folds", "3", "--json", "--tol", "1e-5", "--set", "lanes=1", "--workers", "2"],
-        *more,
-    ]
+    how = "--C 0.01,1 --folds 3 --json --tol 1e-5 --set lanes=1 --workers 2"
+    common = ["train", stores[0], *how.split(), *more]
     assert run(*common, "--output", tmp_path / "undisturbed.npz")[0] == 0
     folder = tmp_path / "run"
     kept = ["--output", tmp_path / "m.npz", "--checkpoint", folder, "--checkpoint-every", "0s"]
