@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from reference import truth
+from sklearn.linear_model import Ridge
 
 import streamcut
 from streamcut import train
@@ -41,9 +42,18 @@ def test_a_column_of_1e8_trains_as_well_with_a_large_c(C):
     assert streamcut.train((X, y), task="regression", loss="squared", C=C, max_passes=200).certificate.converged
 
 
-def test_the_price_of_weights_changes_nothing_about_that():
-    X, z = stamped()
-    assert streamcut.train((X, np.where(z > 0.0, 1.0, -1.0)), l1=0.1, max_passes=100).certificate.converged
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_large_columns_leave_a_free_intercept_and_its_bound_what_they_are(loss):
+    """As large as those of tables are: an intercept in units of 1 would lose it to their rounding."""
+    rng = np.random.default_rng(5)
+    X = rng.gamma(1.0, 1.0, (400, 6)) * [1.0, 1e6, 2e6, 50.0, 1e3, 1e4]
+    y = X @ [1.0, 1e-6, -1e-6, 0.1, 1e-3, 1e-4] + rng.standard_normal(400) + 7.0
+    asked = {"task": "regression", "loss": loss, "intercept": "free", "solver": "newton", "tol": None, "tol_relative": 1e-7}
+    model = train((X, y), **asked, max_passes=40)
+    assert model.certificate.gap <= 1e-7 * model.certificate.primal
+    assert streamcut.verify(model, (X, y)).consistent
+    if loss == "squared":
+        np.testing.assert_allclose(model.intercept, Ridge(alpha=1.0).fit(X, y).intercept_, rtol=1e-6)
 
 
 def test_a_stop_for_rounding_names_the_column_and_the_option():
