@@ -332,7 +332,7 @@ class Work:
         """Finish a store, with the source's recipe."""
         if self._writers[path].seen == 0:
             raise BadInputError(f"{path}: this output gets no rows; change --split or --seed")
-        source = {"made_from": without_times(self._record), "counters": dict(self.source.counters)}
+        source: dict[str, Any] = {"made_from": without_times(self._record), "counters": dict(self.source.counters)}
         if refused := list(getattr(self.source, "rejects", ())):  # the first lines that were left out, with the reasons
             source["refused"] = refused
         self._made[path] = self._writers[path].finish(source, self.recipe())

@@ -152,9 +152,8 @@ class NewStore:
         first = self.n_rows
         for part in entries_of(matrix):
             rows = slice(self.n_rows - first, self.n_rows - first + part.n_rows)
-            labelled = replace(
-                part, **dict(zip(("labels", "qid", "weight"), (c if c is None else c[rows] for c in per_row), strict=True))
-            )
+            here: Any = dict(zip(("labels", "qid", "weight"), (c if c is None else c[rows] for c in per_row), strict=True))
+            labelled = replace(part, **here)
             for raw in labelled.pieces():
                 expect_short(len(raw.indices), self._row_bytes, f"row {self.n_rows} (0-based)")
                 chunk = canonical(raw, rules, self.counters, self.path, self.n_rows, self.n_rows)

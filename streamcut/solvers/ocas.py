@@ -20,9 +20,8 @@ The line search is the oracle's. Losses that are not sums over rows (GlobalOracl
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.loop import Begin, begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
@@ -31,7 +30,7 @@ MU = 0.1  # "works consistently well in all experiments" (paper, section 3)
 
 
 def solve(
-    oracle: DecomposableOracle,
+    oracle: Any,
     progress: Progress,
     *,
     max_cuts: int,

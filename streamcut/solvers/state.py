@@ -87,7 +87,7 @@ class BundleState:
         state.improve(cut, rule)
         return state
 
-    def search(self, oracle: DecomposableOracle) -> float:
+    def search(self, oracle: Any) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), w being the point scored last. The data is not read."""
         A0, B0 = self.penalty.line(self.w_b, self.w)
         if A0 == 0.0 and self.penalty.free and abs(self.w[-1] - self.w_b[-1]) <= _SAME * abs(self.w_b[-1]):
@@ -209,7 +209,7 @@ class BundleState:
         self.witness = Witness.none(self.bundle.dimension)
         self.solve_master(rule)
 
-    def fewest_weights(self, oracle: DecomposableOracle, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
+    def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
         """(w, F there, the part added for rounding) of a converged method: the w scored last, if it is good enough as well.
 
         w_b is a mean over all w so far and has the nonzero weights of many of them. The data is not read.
