@@ -30,7 +30,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.kernel import KernelModel, joined
+from streamcut.models.kernel import KernelModel, joined, row_keys
 from streamcut.prediction import predict
 from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
@@ -248,17 +248,18 @@ class Estimator(BaseEstimator):
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
         if not isinstance(self.model_, KernelModel):
             return self
-        rows, vectors = csr_array(X, dtype=np.float64, copy=True), self.model_.support
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        drawn = np.random.default_rng(0).standard_normal(rows.shape[1])
-        of_rows, of_vectors = rows @ drawn, vectors @ drawn  # equal for equal rows
-        order, sorted_vectors = np.argsort(of_rows, kind="stable"), np.argsort(of_vectors, kind="stable")
-        keys = of_vectors[sorted_vectors]
-        place = np.searchsorted(of_rows[order], keys) + np.arange(len(keys)) - np.searchsorted(keys, keys)  # equal ones in turn
-        support = np.empty(len(keys), np.int64)
-        support[sorted_vectors] = order.take(place, mode="clip")
-        if (rows[support] != vectors).nnz == 0:
+        rows, vectors = (csr_array(part, dtype=np.float64, copy=True) for part in (X, self.model_.support))
+        for part in (rows, vectors):
+            part.sum_duplicates()
+            part.eliminate_zeros()
+        waiting = dict[tuple[bytes, bytes], list[int]]()
+        for place, key in enumerate(row_keys(vectors)):
+            waiting.setdefault(key, []).append(place)
+        support = np.full(len(vectors.indptr) - 1, -1)
+        for number, key in enumerate(row_keys(rows)):
+            if waiting.get(key):  # equal ones in turn
+                support[waiting[key].pop(0)] = number
+        if (support >= 0).all():
             self._support, self._n_support = support, np.bincount(classes[support], minlength=classes.max() + 1)
         return self
 

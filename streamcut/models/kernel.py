@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -125,6 +125,14 @@ class KernelModel(Model):
         return {"kernel": self.kernel.as_dict(), "facts": self.facts, **self.result()}
 
 
+def row_keys(rows: Any) -> Iterator[tuple[bytes, bytes]]:
+    """The features and values of each row of a chunk or a CSR array, equal for equal rows."""
+    columns = np.ascontiguousarray(rows.indices, np.int64)
+    values = np.ones(len(columns)) if rows.data is None else np.ascontiguousarray(rows.data, np.float64)
+    for start, stop in pairwise(rows.indptr.tolist()):
+        yield columns[start:stop].tobytes(), values[start:stop].tobytes()
+
+
 def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelModel:
     """Model k of `models`, all with the same kernel, scores `labels[k]`; a row that several models keep is stored once.
 
@@ -134,8 +142,7 @@ def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelMo
     import scipy.sparse as sp
 
     support = sp.vstack([model.support for model in models], format="csr")
-    parts = (slice(*ends) for ends in pairwise(support.indptr.tolist()))
-    keys = [support.indices[part].tobytes() + b"|" + support.data[part].tobytes() for part in parts]
+    keys = list(row_keys(support))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     where = np.array([places[key] for key in keys], np.int64)
     first = np.unique(where, return_index=True)[1]
