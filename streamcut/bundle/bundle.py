@@ -179,7 +179,7 @@ class Bundle:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
 
     def _error_of_mixture(self, pi: np.ndarray) -> CutError:
-        """The error of Σ π_t (a_t, b_t): those of its cuts, and one rounding for each."""
+        """The error of Σ π_t (a_t, b_t): those of its cuts, and one rounding per cut."""
         rounding = gamma(float(np.count_nonzero(pi)) + 8.0)
         slope, offset = (pi @ self._errors).tolist()
         return CutError(

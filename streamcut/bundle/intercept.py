@@ -80,7 +80,7 @@ EVERYWHERE = Interval(-math.inf, math.inf)
 
 
 def around(intercept: float) -> Interval:
-    """The search interval around an intercept: while little is known, a bundle's solution jumps far."""
+    """The search interval around an intercept: early on a bundle's solution jumps far."""
     reach = max(1.0, abs(intercept))
     return Interval(intercept - reach, intercept + reach)
 

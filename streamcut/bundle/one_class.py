@@ -3,7 +3,7 @@
 Schölkopf's problem (Schölkopf et al. 2001) is min ½‖w‖² − ρ + (1/νm) Σ max(0, ρ − s_i): rows on one side of a plane as far from
 the origin as possible, except a fraction ν. With the best ρ for each w, a ν-quantile of the scores, that is ½‖w‖² minus the mean
 of the νm lowest (the last of these counting in part if νm is not an integer). Along each direction the mean is linear in the
-length of w, so only a direction has to be found, and the F that is reported,
+length of w, so only a direction is sought, and the F that is reported,
 
     min ½‖w‖² + C̄ R(w),  R(w) = max(0, 1 − mean of the νm lowest scores),
 

@@ -59,7 +59,7 @@ class L2:
         return 0.5 * vectors.dot(w, w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        """Upper bound on F(w) for Σ u_i ℓ_i ≤ `loss`; `square` is ‖w‖² by vectors.dot, if known."""
+        """Upper bound on F(w) for Σ u_i ℓ_i ≤ `loss`; `square` is ‖w‖² by vectors.dot; None: it is computed."""
         return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:

@@ -364,7 +364,7 @@ class ColumnsTrainer:
         return columns.ColumnsSolution([answer], s.history, s.state), last
 
     def _thresholds(self) -> tuple[list[float], list[float] | None, int]:
-        """(λ of each point; λ_max of each, where any λ is a fraction of it; the passes that this took)."""
+        """(λ of each point; λ_max per point, where any λ is a fraction of it; the passes that this took)."""
         job = self._job
         parts = [part_of(point.l1) for point in job.points]
         if all(part is None for part in parts):

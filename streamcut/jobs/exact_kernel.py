@@ -65,7 +65,7 @@ class ExactKernelJob(Job):
         return Needs(0, row_cache=self._cache_wanted(m), more=more)
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
-        """(least, most) bytes of the caches of kernel columns: two columns each, and all columns."""
+        """(least, most) bytes of the caches of kernel columns: two columns per cache, and all columns."""
         least, most = 8 * m * (1 + self.sharing), 4 * m * m * (1 + self.sharing)
         if self.options.kernel_cache == "auto":
             return least, max(least, most)

@@ -62,8 +62,8 @@ class BundleJob(Job):
     fewest_cuts: ClassVar[int] = 20
 
     def smaller(self) -> Iterator[tuple[Self, str]]:
-        """The job, then, unless max_cuts is given, with repeatedly half as many cuts: few trainings need all of them, and those
-        take more passes."""
+        """The job, then, unless the options set max_cuts, with repeatedly half as many cuts: few trainings need all of them,
+        and those take more passes."""
         yield self, ""
         cuts = self.max_cuts
         while self.options.max_cuts is None and cuts > self.fewest_cuts:

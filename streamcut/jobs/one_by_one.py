@@ -72,7 +72,7 @@ class OneByOneTrainer:
     plan: MemoryPlan
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> LinearModel:
-        """As Trainer.train. Limits of passes hold for each class, one of time for all; each class has a checkpoint of its own.
+        """As Trainer.train. Limits of passes hold for each class, one of time for all; there is a checkpoint per class.
 
         Raises Interrupted unless the last class has begun.
         """

@@ -13,7 +13,7 @@ into kernels (streamcut.compiled.loss), so they may use only numbers, `math`, ea
 streamcut.compiler.jit.inlined. tests/inside/losses/test_losses.py checks each loss of the table against its definition.
 
 A loss of all classes together is a file, too (crammer_singer.py): a class with the methods of streamcut.losses.joint.JointLoss,
-and a line in the table. tests/inside/losses/test_joint_losses.py checks each.
+and a line in the table. tests/inside/losses/test_joint_losses.py checks them all.
 """
 
 from __future__ import annotations

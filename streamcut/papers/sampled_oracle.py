@@ -49,7 +49,7 @@ class SampledOracle:
 
     weighted     u are not all 1: they are read and summed first
     bias         the kernel gets + bias²: a constant feature, regularised like the others
-    keeps_scores all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
+    keeps_scores all rows keep their scores by each of `max_cuts` cuts (4 bytes a score): what `measure` needs
     evaluations  kernel values computed; `passes` and `traffic` count reads of the data
     """
 

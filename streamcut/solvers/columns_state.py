@@ -95,7 +95,7 @@ class Line:
 @dataclass(slots=True, eq=False)
 class State:
     """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
-    (1 or 3, P), offsets (P); a Line of each. With a free intercept, `partner` (D, A), else (0, A), with partner_offsets (P): the
+    (1 or 3, P), offsets (P); a Line a problem. With a free intercept, `partner` (D, A), else (0, A), and partner_offsets (P): the
     latest U that pulled on it the other way. `answers` of the columns that have left, by number. With an l1, which leaves the
     points `scored` by the last pass fewer weights than `best`, these until the next pass.
 

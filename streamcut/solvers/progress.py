@@ -188,7 +188,7 @@ class Progress:
         return self.standstill.still
 
     def resume(self, oracle: Resumable, record: type = Iteration) -> Any:
-        """Take history, clock and the oracle's state from the checkpoint, if one was found; the solver restores its own.
+        """Take history, clock and the oracle's state from the checkpoint, if there is one; the solver restores its own.
 
         Returns the StoredCheckpoint, or else `start`. `record` is the record type of the history.
         """

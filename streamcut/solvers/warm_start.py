@@ -27,7 +27,7 @@ from streamcut.solvers.state import BundleState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """The starting point: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if one is known."""
+    """The starting point: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if there is one."""
 
     w: np.ndarray
     cut: Cut | None = None
