@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -41,6 +41,16 @@ def said(place: Place, name: str, make: Callable[[], T]) -> T:
         raise BadInputError(f"{place.file}: column {name!r} {error}") from None
 
 
+def numbers_together(place: Place, batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray:
+    """float64 (columns, rows) of columns of these rows, nan where a value is missing. Raises BadInputError for infinities."""
+    values = floats_together(batch, names)
+    if values is None or np.isinf(values).any():
+        values = np.empty((len(names), batch.num_rows))
+        for out, name in zip(values, names, strict=True):
+            out[:] = said(place, name, partial(numbers_of, batch.column(name)))
+    return values
+
+
 @dataclass(slots=True)
 class Encoded:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
@@ -73,8 +83,8 @@ class Encoder:
             raise BadInputError(f"the recipe is damaged: column {numeric[fixed[0][1]].name!r} is not among its names")
         self._numeric = [numeric[at] for _, at in fixed]
         self._fixed = np.array([feature for feature, _ in fixed], np.int32)
-        self._centres = np.array([[column.centre] for column in self._numeric])
-        self._spreads = np.array([[column.spread] for column in self._numeric])
+        self._centres = np.array([column.centre for column in self._numeric]).reshape(-1, 1)
+        self._spreads = np.array([column.spread for column in self._numeric]).reshape(-1, 1)
         self._texts = [column for column in self.table.columns if column.role == TEXT]
         self._idf = [_idf(recipe, column) for column in self._texts if column.documents]
 
@@ -191,19 +201,17 @@ class _Batch:
 
     def _take_numbers(self, out: np.ndarray) -> dict[str, np.ndarray]:
         """Write the values of numeric columns, 0 if missing; returns {column: which rows lack a value} of those that do."""
-        columns, missing = self.encoder._numeric, dict[str, np.ndarray]()
-        together = floats_together(self.batch, [column.name for column in columns])
-        if together is not None and np.isfinite(together).all():
-            np.divide(together - self.encoder._centres, self.encoder._spreads, out=out)
-            return missing
-        for column, values in zip(columns, out, strict=True):
-            numbers = self._numbers(column)
-            np.divide(numbers - column.centre, column.spread, out=values)
-            absent = np.isnan(numbers)
-            if absent.any():
-                values[absent] = 0.0
-                missing[column.name] = absent
-        return missing
+        encoder, names = self.encoder, [column.name for column in self.encoder._numeric]
+        if self.strict:
+            values = np.array([self._numbers(column) for column in encoder._numeric]).reshape(out.shape)
+        else:
+            values = numbers_together(self.place, self.batch, names)
+        np.divide(values - encoder._centres, encoder._spreads, out=out)
+        lacking = np.isnan(out)
+        if not lacking.any():
+            return {}
+        out[lacking] = 0.0
+        return {name: rows for name, rows in zip(names, lacking, strict=True) if rows.any()}
 
     def _category(self, column: Column) -> Words:
         name = column.name
