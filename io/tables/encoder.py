@@ -131,19 +131,19 @@ class _Batch:
             tables = encoder.keys.learn(keys, self.place.file)
         else:
             tables = [encoder.keys.find(key.words.words, key.prefix) for key in keys]
-        found = [np.concatenate((table, _NOTHING))[key.words.codes] for key, table in zip(keys, tables, strict=True)]
+        by_key = [np.concatenate((table, _NOTHING))[key.words.codes] for key, table in zip(keys, tables, strict=True)]
         features = np.empty((len(columns), self.n), np.int32)
-        for out, column, feature in zip(features, columns, found, strict=False):
+        for out, category, feature in zip(features, columns, by_key, strict=False):
             out[:] = feature
             if unseen := int(np.count_nonzero(out == UNSEEN)):
-                self.unseen[column.name] += unseen
-        of_texts = found[len(columns) :]
+                self.unseen[category.name] += unseen
+        of_texts = by_key[len(columns) :]
         if hashes:
             of_texts = [encoder.keys.hashed(*runs[1:], prefix) for runs, prefix in zip(texts, prefixes, strict=True)]
         elif not encoder.learns:  # texts that have words, all of them unknown
             for column, runs, feature in zip(encoder._texts, texts, of_texts, strict=True):
-                known = np.concatenate(([0], np.cumsum(feature >= 0)))[runs.ends]
-                if unknown := int(np.count_nonzero((np.diff(runs.ends) > 0) & (np.diff(known) == 0))):
+                seen = np.concatenate(([0], np.cumsum(feature >= 0)))[runs.ends]
+                if unknown := int(np.count_nonzero((np.diff(runs.ends) > 0) & (np.diff(seen) == 0))):
                     self.unseen[column.name] = unknown
         ends, words_of_rows = _by_rows([runs.ends for runs in texts], of_texts, self.n)
         room = features.size + values.size + len(words_of_rows)

@@ -92,7 +92,7 @@ def few_encoder(recipe: Recipe) -> FewRows | None:
         plain = (
             table is not None
             and not (recipe.dtype or table.nulls or table.weight or table.qid)
-            and all(each.role in (NUMERIC, BINNED) or (each.role == CATEGORICAL and each.type in types) for each in table.columns)
+            and all(one.role in (NUMERIC, BINNED) or (one.role == CATEGORICAL and one.type in types) for one in table.columns)
             and len(recipe.names or ()) <= _MOST_NAMES
         )
         recipe.prepared["few"] = FewRows(recipe) if plain else None
