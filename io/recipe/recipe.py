@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from io import BytesIO
 from typing import Any, Self
 
 from streamcut.errors import BadInputError
@@ -17,7 +16,6 @@ from streamcut.io.recipe.table import CATEGORICAL, INTEGER, NUMBER, Column, Comp
 
 VERSIONS = (1, 2, 3, 4)  # 1: no table; 2: a table; 3: standardised numbers, tf-idf; 4: own nulls, or no names
 _USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": (), "nulls": (), "unnamed": 0}  # left out of the JSON
-_NAMES_AT_ONCE = 1 << 14  # there may be millions, and JSON needs a copy
 FORMS = ("numbers", "hashed", "table", "vw")
 
 
@@ -132,16 +130,8 @@ class Recipe:
                 del typed["type"]
             for name in [name for name, usual in _USUAL.items() if typed.get(name) == usual]:
                 del typed[name]
-        text = _json(record)
-        if self.names is None:
-            return text + b"\n"
-        before, key, after = text.partition(b'"names":')  # no string inside has these quotes unescaped
-        whole = BytesIO()
-        whole.write(before + key + b"[")
-        for start in range(0, len(self.names), _NAMES_AT_ONCE):
-            whole.write(b"," * (start > 0) + _json(self.names[start : start + _NAMES_AT_ONCE])[1:-1])
-        whole.write(b"]" + after.removeprefix(b"null") + b"\n")
-        return whole.getvalue()  # no copy
+        text = json.dumps({**record, "names": self.names}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return f"{text}\n".encode()
 
     @classmethod
     def from_json(cls, content: bytes) -> Self:
@@ -164,10 +154,6 @@ class Recipe:
             return found
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"not well-formed: {error}") from None
-
-
-def _json(content: Any) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 class NewerRecipeError(ValueError):

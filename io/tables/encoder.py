@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -41,6 +41,16 @@ def said(place: Place, name: str, make: Callable[[], T]) -> T:
         raise BadInputError(f"{place.file}: column {name!r} {error}") from None
 
 
+def numbers_together(place: Place, batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray:
+    """float64 (columns, rows) of columns of these rows, nan where a value is missing. Raises BadInputError for infinities."""
+    values = floats_together(batch, names)
+    if values is None or np.isinf(values).any():
+        values = np.empty((len(names), batch.num_rows))
+        for out, name in zip(values, names, strict=True):
+            out[:] = said(place, name, partial(numbers_of, batch.column(name)))
+    return values
+
+
 @dataclass(slots=True)
 class Encoded:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
@@ -73,8 +83,8 @@ class Encoder:
             raise BadInputError(f"the recipe is damaged: column {numeric[fixed[0][1]].name!r} is not among its names")
         self._numeric = [numeric[at] for _, at in fixed]
         self._fixed = np.array([feature for feature, _ in fixed], np.int32)
-        self._centres = np.array([[column.centre] for column in self._numeric])
-        self._spreads = np.array([[column.spread] for column in self._numeric])
+        self._centres = np.array([column.centre for column in self._numeric]).reshape(-1, 1)
+        self._spreads = np.array([column.spread for column in self._numeric]).reshape(-1, 1)
         self._texts = [column for column in self.table.columns if column.role == TEXT]
         self._idf = [_idf(recipe, column) for column in self._texts if column.documents]
 
@@ -110,29 +120,36 @@ class _Batch:
     def encoded(self) -> Encoded:
         encoder = self.encoder
         values = np.empty((len(encoder._numeric), self.n))
-        columns = self._categories(values)
-        hashes = encoder.keys.bits is not None  # which takes less time than finding the distinct words
-        texts = [] if hashes else [self._text(column) for column in encoder._texts]
-        keys = [*columns, *(text for text, _ in texts)]
+        columns, texts = self._categories(values), [self._runs(column) for column in encoder._texts]
+        prefixes = ["" if column.bare else f"{encoder.table.key(column.name)}=" for column in encoder._texts]
+        keys, hashes = list(columns), encoder.keys.bits is not None
+        if not hashes:  # hashing all words takes less time than finding the distinct ones
+            for column, prefix, runs in zip(encoder._texts, prefixes, texts, strict=True):
+                words = Words(*coded(words_from(*runs[1:])))
+                keys.append(KeyColumn(prefix, words, column.name, np.repeat(np.arange(self.n), np.diff(runs.ends))))
         if encoder.learns:
             tables = encoder.keys.learn(keys, self.place.file)
         else:
-            tables = [encoder.keys.find(each.words.words, each.prefix) for each in keys]
-        tables = [np.concatenate((table, _NOTHING)) for table in tables]  # the feature of each word, and of a missing one
+            tables = [encoder.keys.find(key.words.words, key.prefix) for key in keys]
+        by_key = [np.concatenate((table, _NOTHING))[key.words.codes] for key, table in zip(keys, tables, strict=True)]
         features = np.empty((len(columns), self.n), np.int32)
-        for out, column, table in zip(features, columns, tables, strict=False):
-            out[:] = table[column.words.codes]
+        for out, category, feature in zip(features, columns, by_key, strict=False):
+            out[:] = feature
             if unseen := int(np.count_nonzero(out == UNSEEN)):
-                self.unseen[column.name] += unseen
+                self.unseen[category.name] += unseen
+        of_texts = by_key[len(columns) :]
         if hashes:
-            lists = [self._hashed(column) for column in encoder._texts]
-        else:
-            lists = list(map(self._by_dictionary, encoder._texts, texts, tables[len(columns) :]))
-        ends, words = _by_rows(lists, self.n)
-        room = features.size + values.size + len(words)
+            of_texts = [encoder.keys.hashed(*runs[1:], prefix) for runs, prefix in zip(texts, prefixes, strict=True)]
+        elif not encoder.learns:  # texts that have words, all of them unknown
+            for column, runs, feature in zip(encoder._texts, texts, of_texts, strict=True):
+                seen = np.concatenate(([0], np.cumsum(feature >= 0)))[runs.ends]
+                if unknown := int(np.count_nonzero((np.diff(runs.ends) > 0) & (np.diff(seen) == 0))):
+                    self.unseen[column.name] = unknown
+        ends, words_of_rows = _by_rows([runs.ends for runs in texts], of_texts, self.n)
+        room = features.size + values.size + len(words_of_rows)
         indptr, indices, data = np.empty(self.n + 1, np.int64), np.empty(room, np.int32), np.empty(room)
         line = np.empty(len(features) + int(np.diff(ends).max(initial=0)), np.int32)
-        ones = k.assemble(encoder._fixed, values, features, ends, words, line, indptr, indices, data)
+        ones = k.assemble(encoder._fixed, values, features, ends, words_of_rows, line, indptr, indices, data)
         for idf in encoder._idf:
             k.tfidf(indptr, indices, idf, data)
         nnz, ones = int(indptr[-1]), ones and not encoder._idf
@@ -184,19 +201,17 @@ class _Batch:
 
     def _take_numbers(self, out: np.ndarray) -> dict[str, np.ndarray]:
         """Write the values of numeric columns, 0 if missing; returns {column: which rows lack a value} of those that do."""
-        columns, missing = self.encoder._numeric, dict[str, np.ndarray]()
-        together = floats_together(self.batch, [column.name for column in columns])
-        if together is not None and np.isfinite(together).all():
-            np.divide(together - self.encoder._centres, self.encoder._spreads, out=out)
-            return missing
-        for column, values in zip(columns, out, strict=True):
-            numbers = self._numbers(column)
-            np.divide(numbers - column.centre, column.spread, out=values)
-            absent = np.isnan(numbers)
-            if absent.any():
-                values[absent] = 0.0
-                missing[column.name] = absent
-        return missing
+        encoder, names = self.encoder, [column.name for column in self.encoder._numeric]
+        if self.strict:
+            values = np.array([self._numbers(column) for column in encoder._numeric]).reshape(out.shape)
+        else:
+            values = numbers_together(self.place, self.batch, names)
+        np.divide(values - encoder._centres, encoder._spreads, out=out)
+        lacking = np.isnan(out)
+        if not lacking.any():
+            return {}
+        out[lacking] = 0.0
+        return {name: rows for name, rows in zip(names, lacking, strict=True) if rows.any()}
 
     def _category(self, column: Column) -> Words:
         name = column.name
@@ -227,33 +242,8 @@ class _Batch:
             raise BadInputError(f"{self.place(int(np.argmax(words.codes < 0)))}, column {name!r}: {_NO_VALUE}")
         return words
 
-    def _prefix(self, column: Column) -> str:
-        return "" if column.bare else f"{self.encoder.table.key(column.name)}="
-
-    def _text(self, column: Column) -> tuple[KeyColumn, np.ndarray]:
-        """(the words of a column of texts, ends: row i has those from ends[i] to ends[i + 1] − 1)."""
-        runs = self._runs(column)
-        words, rows = Words(*coded(words_from(*runs[1:]))), np.repeat(np.arange(self.n), np.diff(runs.ends))
-        return KeyColumn(self._prefix(column), words, column.name, rows), runs.ends
-
     def _runs(self, column: Column) -> Runs:
         return said(self.place, column.name, partial(words_of_texts, self._column(column.name), column))
-
-    def _by_dictionary(
-        self, column: Column, text: tuple[KeyColumn, np.ndarray], table: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(ends, features of the words) of a column of texts by the dictionary."""
-        keys, ends = text
-        features = table[keys.words.codes]
-        if not self.encoder.learns:  # texts that have words, all of them unknown
-            known = np.concatenate(([0], np.cumsum(features >= 0)))[ends]
-            if unknown := int(np.count_nonzero((np.diff(ends) > 0) & (np.diff(known) == 0))):
-                self.unseen[column.name] = unknown
-        return ends, features
-
-    def _hashed(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
-        runs = self._runs(column)
-        return runs.ends, self.encoder.keys.hashed(*runs[1:], self._prefix(column))
 
 
 def _absent(name: str, key: str, missing: np.ndarray) -> KeyColumn:
@@ -272,15 +262,14 @@ def _crossed(first: Words, second: Words) -> Words:
     return Words(codes, pc.binary_join_element_wise(*pair, pa.scalar("*", pa.large_string())))
 
 
-def _by_rows(texts: list[tuple[np.ndarray, np.ndarray]], rows: int) -> tuple[np.ndarray, np.ndarray]:
+def _by_rows(all_ends: list[np.ndarray], features: list[np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(ends, features of the words) of all columns of texts together."""
-    if len(texts) == 1:
-        return texts[0]
-    lengths = [np.diff(ends) for ends, _ in texts]
+    if len(features) == 1:
+        return all_ends[0], features[0]
+    lengths = [np.diff(ends) for ends in all_ends]
     row_of = np.concatenate([_NO_ENDS, *(np.repeat(np.arange(rows), length) for length in lengths)])
-    words = np.concatenate([_NOTHING[:0], *(features for _, features in texts)])
     ends = np.concatenate(([0], np.cumsum(sum(lengths, np.zeros(rows, np.int64)))))
-    return ends, words[np.argsort(row_of, kind="stable")]
+    return ends, np.concatenate([_NOTHING[:0], *features])[np.argsort(row_of, kind="stable")]
 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:

@@ -88,19 +88,15 @@ def _named(kind: Any) -> str:
 def few_encoder(recipe: Recipe) -> FewRows | None:
     """The FewRows of `recipe`, cached from the last call; None: the recipe has columns that need the encoder."""
     if "few" not in recipe.prepared:
-        recipe.prepared["few"] = FewRows(recipe) if _is_plain(recipe) else None
+        table, types = recipe.table, (TEXT, BOOLEAN, INTEGER, NUMBER)
+        plain = (
+            table is not None
+            and not (recipe.dtype or table.nulls or table.weight or table.qid)
+            and all(one.role in (NUMERIC, BINNED) or (one.role == CATEGORICAL and one.type in types) for one in table.columns)
+            and len(recipe.names or ()) <= _MOST_NAMES
+        )
+        recipe.prepared["few"] = FewRows(recipe) if plain else None
     return recipe.prepared["few"]
-
-
-def _is_plain(recipe: Recipe) -> bool:
-    table = recipe.table
-    if table is None or recipe.dtype or table.nulls or table.weight is not None or table.qid is not None:
-        return False
-    types = (TEXT, BOOLEAN, INTEGER, NUMBER)
-    plain = all(
-        column.role in (NUMERIC, BINNED) or (column.role == CATEGORICAL and column.type in types) for column in table.columns
-    )
-    return plain and len(recipe.names or ()) <= _MOST_NAMES
 
 
 class FewRows:

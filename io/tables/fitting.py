@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +20,8 @@ from streamcut.io.conversion.shuffle import random_keys
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import NUMERIC, TEXT, Column
 from streamcut.io.sources.source import Place, Source
-from streamcut.io.tables.arrow import floats_together, numbers_of, without
-from streamcut.io.tables.encoder import said
+from streamcut.io.tables.arrow import without
+from streamcut.io.tables.encoder import numbers_together
 from streamcut.io.tables.files import TableFile, require
 from streamcut.io.tables.labels import typed_rule
 from streamcut.io.tables.roles import check_types, columns_given, label_rule, names_in, roles_of, with_types, written_otherwise
@@ -163,11 +162,7 @@ def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], w
     others = [number for number, column in enumerate(wanted) if not column.bins]
     moments = Moments(len(others))
     for place, batch in rows:
-        values = floats_together(batch, names)
-        if values is None or np.isinf(values).any():
-            values = np.empty((len(names), batch.num_rows))
-            for number, name in enumerate(names):
-                values[number] = said(place, name, partial(numbers_of, batch.column(name)))
+        values = numbers_together(place, batch, names)
         for number, sample in samples.items():
             sample.add(place.first_row, values[number])
         if others:

@@ -115,17 +115,17 @@ class DocumentFiles(TableFile):
 
     def _batches(self, schema: pa.Schema, size: BatchSize, *, cut: bool = False) -> Iterator[pa.RecordBatch]:
         """Batches of as many files as fit `size`, at least one; of longer files, the beginning if they may be `cut`."""
-        rows: list[tuple[str, str]] = []
-        held = 0
+        rows: list[dict[str, str]] = []
+        held, wanted = 0, pa.schema([self._schema.field(name) for name in schema.names], self._schema.metadata)
         for name in self._files:
             text = self._text(name, size, cut) if TEXT in schema.names else ""
             if rows and (held + len(text) > size.usual or len(rows) >= size.rows):
-                yield _batch(rows, schema)
+                yield pa.RecordBatch.from_pylist(rows, wanted)
                 rows, held = [], 0
-            rows.append((name, text))
+            rows.append({FILE: name, LABEL: os.path.basename(os.path.dirname(name)), TEXT: text})
             held += len(text)
         if rows:
-            yield _batch(rows, schema)
+            yield pa.RecordBatch.from_pylist(rows, wanted)
 
     def _text(self, name: str, size: BatchSize, cut: bool) -> str:
         path = os.path.join(self.name, name)
@@ -145,16 +145,6 @@ class DocumentFiles(TableFile):
             return content.decode("utf-8-sig")
         except UnicodeDecodeError:
             return content.decode("latin-1")
-
-
-def _batch(rows: list[tuple[str, str]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = {
-        FILE: [name for name, _ in rows],
-        LABEL: [os.path.basename(os.path.dirname(name)) for name, _ in rows],
-        TEXT: [text for _, text in rows],
-    }
-    kept = pa.schema([pa.field(name, pa.string()) for name in schema.names], schema.metadata)
-    return pa.RecordBatch.from_pydict({name: columns[name] for name in schema.names}, kept)
 
 
 def holds_documents(files: Sequence[str], folder: str) -> bool:

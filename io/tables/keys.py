@@ -39,12 +39,6 @@ class Words(NamedTuple):
             codes = np.where((codes >= 0) & empty[codes], np.int32(-1), codes)
         return cls(codes, words)
 
-    def first_rows(self) -> np.ndarray:
-        """int64 (words): the first row of each word, -1 if it does not occur."""
-        first, rows = np.full(len(self.words), -1, np.int64), np.flatnonzero(self.codes >= 0)[::-1]
-        first[self.codes[rows]] = rows
-        return first
-
 
 class KeyColumn(NamedTuple):
     """Words to look up as keys, prefix + word; `rows` int64: the row of each code, if not its own number (else empty).
@@ -121,7 +115,9 @@ class Keys:
         for number, column in enumerate(columns):
             unseen = features[number] == UNSEEN
             if unseen.any():
-                first = column.words.first_rows()
+                first, codes = np.full(len(unseen), -1, np.int64), column.words.codes
+                occurring = np.flatnonzero(codes >= 0)[::-1]
+                first[codes[occurring]] = occurring  # of the rows with a word, the first one is written last
                 lacking = np.flatnonzero(unseen & (first >= 0))
                 first = first[lacking]
                 rows = (column.rows[first] if len(column.rows) else first).tolist()

@@ -75,17 +75,16 @@ def _lowered(column: pa.Array, blanks: bool, by_context: bool) -> pa.Array:
 
 @cache
 def letters_of(every: bool) -> np.ndarray:
-    r"""Of ASCII, or of `every` code point: uint8, whether `\w` matches it."""
-    size = sys.maxunicode + 1 if every else 128
-    letters = np.zeros(size, np.uint8)
-    for run in re.finditer(r"\w+", "".join(map(chr, range(size)))):
+    r"""Of ASCII, or of `every` number that four bytes hold: uint8, whether it is a code point that `\w` matches."""
+    letters = np.zeros(1 << 21 if every else 128, np.uint8)  # Arrow lets numbers pass that are none
+    for run in re.finditer(r"\w+", "".join(map(chr, range(min(len(letters), sys.maxunicode + 1))))):
         letters[run.start() : run.end()] = 1
     return letters
 
 
 @inlined
 def _code_point(data, at):
-    """(code point that begins at data[at], its length in bytes) of valid UTF-8."""
+    """(code point that begins at data[at], its length in bytes) of text that Arrow or Python wrote."""
     first = np.int64(data[at])
     if first < 0x80:
         return first, 1
@@ -99,7 +98,7 @@ def _code_point(data, at):
 
 @kernel
 def tokens(data, offsets, letters, out, rows, starts, stops):
-    """The words of texts data[offsets[i]:offsets[i + 1]], valid UTF-8, with one blank between those of a text.
+    """The words of texts data[offsets[i]:offsets[i + 1]], as `_lowered` writes them, with one blank between those of a text.
 
     letters  uint8: whether a code point is part of a word; at least all code points of the texts
     out      uint8: a byte per byte of data, and one per text, suffice; rows int64 (n + 1): row i has words rows[i] to

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from kit.stored import content
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -87,3 +89,18 @@ def test_words_that_occur_once_need_no_values(tmp_path, second, stored):
     frame = pd.DataFrame({"text": ["red fox", second] * 30, "y": [0, 1] * 30})
     streamcut.convert(frame, tmp_path / "a.zarr", labels="y", text="text", text_weights="counts", on_told=None)
     assert (streamcut.open(tmp_path / "a.zarr").read(0).data is not None) == stored
+
+
+@pytest.mark.parametrize("ngrams", ["1,2", "chars:1,2"])
+def test_bytes_that_are_no_letters_separate_words(tmp_path, ngrams):
+    """Parquet holds whatever was written: numbers beyond Unicode, halves of pairs, characters that are cut off."""
+    odd = [b"\xf5\x80\x80\x80", b"\xf7\xbf\xbf\xbf", b"\xed\xa0\x80", b"\xc0\x80", b"\xf8\x88\x80\x80\x80", b"\xff", b"\x80"]
+    texts = pa.array([*(b"Old " + bad + " caf\u00e9".encode() for bad in odd), b"old caf\xe2\x82", b"ab \xf0\x9f"], pa.binary())
+    texts = pa.Array.from_buffers(pa.string(), len(texts), texts.buffers())
+    pq.write_table(pa.table({"y": [0, 1] * (len(texts) // 2) + [0], "text": texts}), tmp_path / "t.parquet")
+    streamcut.convert(tmp_path / "t.parquet", tmp_path / "t.zarr", labels="y", text="text", ngrams=ngrams)
+    names = streamcut.open(tmp_path / "t.zarr").recipe.names
+    if ngrams == "1,2":
+        assert set(names) == {"old", "café", "old café", "caf", "old caf", "ab"}
+    else:
+        assert {"o", "ol", "é", "f", "b "} <= set(names)
