@@ -1,4 +1,4 @@
-"""The command line from outside: exit codes, what goes to stdout and what to stderr, help that is the documentation."""
+"""The command line from outside: exit codes, stdout and stderr, help that is the documentation, and what starting costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scikit-learn estimators: scikit-learn's own checks and tools, stores instead of arrays, what fit leaves behind."""
+"""The scikit-learn estimators: scikit-learn's own checks and tools, stores and frames instead of arrays, what makes no sense."""
 
 from __future__ import annotations
 

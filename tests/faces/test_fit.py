@@ -1,4 +1,4 @@
-"""`fit`: from a table to a model, and what is said on the way."""
+"""`fit`: from a table to a model, and what is said on the way; `train`, `tune` and `evaluate` take what it takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that Python programs hold: blocks appended to a new store, frames, arrays, and raw files given to `train`."""
+"""Data that Python programs hold: blocks appended to a new store, frames, arrays, those of Dask's, rows in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model knows how its features were made: raw input is prepared alike, other data are refused by name."""
+"""How features were made is known: raw input is prepared alike, other data are refused by name, stores of one recipe are one."""
 
 from __future__ import annotations
 

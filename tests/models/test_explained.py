@@ -1,4 +1,4 @@
-"""Why a row has its score: parts that add up to it, by the names of features, next to a row of zeros or a mean."""
+"""Why a row has its score, and what a model weighs: parts that add up, and weights, by the names of features and classes."""
 
 from __future__ import annotations
 
