@@ -1,12 +1,11 @@
-"""The command line from outside: exit codes, what goes to stdout and what to stderr, help that is the documentation."""
+"""The command line from outside: exit codes, stdout and stderr, help that is the documentation, and what starting costs."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import resource
-import signal
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,27 +24,18 @@ from streamcut.errors import ExitCode
 
 pytestmark = [pytest.mark.smoke, pytest.mark.process]
 
-STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    """rows.svm and the store rows.zarr (600 rows, labels ±1), one.zarr with one class, and the model m.npz of rows.zarr."""
+    """rows.svm and the store rows.zarr (600 rows, labels ±1), and the model m.npz of rows.zarr."""
     folder = tmp_path_factory.mktemp("cli")
     rng = np.random.default_rng(0)
     X = sp.random_array((600, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
     y = np.where(X @ rng.normal(size=30) + 0.3 * rng.normal(size=600) > 0, 1, -1)
     dump_svmlight_file(sp.csr_matrix(X), y, str(folder / "rows.svm"), zero_based=False)
-    dump_svmlight_file(sp.csr_matrix(X), np.ones(600), str(folder / "one.svm"), zero_based=False)
-    for name in ("rows", "one"):
-        call("convert", folder / f"{name}.svm", folder / f"{name}.zarr")
-    call("train", folder / "rows.zarr", "--output", folder / "m.npz", "--tol", "1e-4", "--quiet")
+    streamcut.convert(folder / "rows.svm", folder / "rows.zarr")
+    streamcut.train(folder / "rows.zarr", tol=1e-4).save(folder / "m.npz")
     return folder
-
-
-def call(*arguments, **options) -> subprocess.CompletedProcess:
-    """The command in a process of its own; it must succeed."""
-    return subprocess.run([*STREAMCUT, *map(str, arguments)], check=True, capture_output=True, text=True, timeout=120, **options)
 
 
 # --- help ---------------------------------------------------------------------------------------------------------------------
@@ -62,16 +52,6 @@ def test_every_command_documents_itself(name):
             assert parameter.help.endswith((".", "]")), f"{name} {parameter.opts}"
 
 
-@pytest.mark.parametrize("name", ["convert", "train", "predict"])
-def test_usage_errors_load_nothing_heavy(name):
-    code = (
-        f"import sys\nfrom streamcut.cli import main\ntry: main([{name!r}, '--nonsense', 'a', 'b', 'c', 'd'])\n"
-        "except SystemExit as end: assert end.code == 2, end.code\nprint(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
-    assert not set(done.stdout.split()) & {"numpy", "numba", "scipy", "zarr", "sklearn"}
-
-
 def test_every_exit_code_is_in_the_help():
     told = {int(code) for code in re.findall(r"(?:^|\s{2,})(\d+) [a-z]", streamcut.cli.EPILOG)}
     assert told == set(ExitCode)
@@ -80,45 +60,31 @@ def test_every_exit_code_is_in_the_help():
 # --- train --------------------------------------------------------------------------------------------------------------------
 
 
-def test_train_says_its_certificate_in_words(run, folder, tmp_path):
-    code, out, err = run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--C", 0.5)
+def test_train_says_its_certificate_in_words_in_json_or_nothing(run, folder, tmp_path):
+    train = ("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--force")
+    code, out, err = run(*train, "--C", 0.5)
     assert (code, out) == (0, "")
     assert "Converged: the gap is within the tolerance (tol 0.001). The" in err
-    model = load_model(tmp_path / "m.npz")
-    assert model.C == 0.5
-    assert model.certificate.converged
-    assert model.n_features == 30
-
-
-def test_train_in_json_and_quietly(run, folder, tmp_path):
-    code, out, err = run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--json")
+    assert load_model(tmp_path / "m.npz").C == 0.5
+    code, out, err = run(*train, "--json")
     events = [json.loads(line) for line in out.splitlines()]
     assert (code, err) == (0, "")
     assert [event["event"] for event in events] == ["plan", *["iteration"] * (len(events) - 2), "result"]
     assert events[-1]["stop_reason"] == "converged"
     assert events[-1]["gap"] == pytest.approx(events[-1]["primal"] - events[-1]["lower_bound"])
-    assert run("train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--quiet", "--force") == (0, "", "")
-
-
-def test_a_dry_run_prints_the_plan_and_writes_nothing(run, folder, tmp_path):
-    code, out, _ = run("train", folder / "rows.zarr", "--dry-run", "--memory", "2GB")
-    assert code == 0
-    assert re.search(r"cuts, if dual ascent gains little .* MB\n", out)
-    code, out, _ = run("train", folder / "rows.zarr", "--dry-run", "--json", "--memory", "2GB")
-    assert json.loads(out)["budget"] == 2e9
-    code, out, err = run("train", folder / "rows.zarr", "--dry-run", "--memory", "1MB")
-    assert (code, out) == (ExitCode.MEMORY, "")
-    assert "at least" in err
-
-
-def test_not_converged_is_an_error_only_on_request(run, folder, tmp_path):
-    short = ["train", folder / "rows.zarr", "--output", tmp_path / "m.npz", "--max-passes", 2, "--tol", 1e-9]
-    code, _, err = run(*short)
+    assert events[-1]["readings"] == load_model(tmp_path / "m.npz").readings >= 1.0
+    assert run(*train, "--quiet") == (0, "", "")
+    code, _, err = run(*train, "--max-passes", 2, "--tol", 1e-9)  # an error only on request
     assert code == 0
     assert "Not converged: the allowed number of passes" in err
-    code, _, err = run(*short, "--require-convergence", "--force")
-    assert code == ExitCode.NOT_CONVERGED
-    assert not load_model(tmp_path / "m.npz").certificate.converged
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(run, folder):
+    dry = ("train", folder / "rows.zarr", "--dry-run", "--memory")
+    assert re.search(r"cuts, if dual ascent gains little .* MB\n", run(*dry, "2GB")[1])
+    assert json.loads(run(*dry, "2GB", "--json")[1])["budget"] == 2e9
+    code, out, err = run(*dry, "1MB")
+    assert (code, out, "at least" in err) == (ExitCode.MEMORY, "", True)
 
 
 # --- predict ------------------------------------------------------------------------------------------------------------------
@@ -130,7 +96,8 @@ def test_predict_from_a_store_a_file_and_stdin(run, folder, tmp_path):
     assert len(labels.split()) == 600
     assert run("predict", folder / "m.npz", folder / "rows.svm") == (0, labels, "")
     with open(folder / "rows.svm") as rows:
-        assert call("predict", folder / "m.npz", "-", stdin=rows).stdout == labels
+        command = [sys.executable, "-P", "-m", "streamcut", "predict", str(folder / "m.npz"), "-"]
+        assert subprocess.run(command, stdin=rows, capture_output=True, text=True, check=True).stdout == labels
     code, scores, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--answer", "scores")
     _, both, _ = run("predict", folder / "m.npz", folder / "rows.zarr", "--answer", "both")
     pairs = zip(labels.split("\n"), scores.split("\n"), strict=True)
@@ -153,51 +120,12 @@ def test_predict_writes_a_file_whole_or_not_at_all(run, folder, tmp_path):
     assert run("predict", folder / "m.npz", tmp_path / "bad.svm", "--ignore-extra-features")[0] == 0
 
 
-def test_a_full_disk(folder, tmp_path):
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [*STREAMCUT, "predict", str(folder / "m.npz"), str(folder / "rows.zarr")],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert done.returncode == ExitCode.DISK_FULL
-    assert done.stderr.count("\n") == 1
-    assert "No space left" in done.stderr
-
-
-def test_a_file_that_may_not_grow(folder, tmp_path):
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
-    command = [*STREAMCUT, "predict", str(folder / "m.npz"), str(folder / "rows.zarr"), "-o", str(tmp_path / "labels.txt")]
-    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)
-    assert done.returncode == ExitCode.DISK_FULL
-    assert "File too large" in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_reader_that_stops_reading_is_no_error(folder):
-    command = [*STREAMCUT, "predict", str(folder / "m.npz"), str(folder / "rows.zarr")]
-    reader, writer = os.pipe()
-    os.close(reader)
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
-    os.close(writer)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
-
-
-# --- evaluate, verify, export -----------------------------------------------------------------------------------------------
-
-
 def test_without_a_command_there_is_help(run):
     code, out, err = run()
     assert (code, err) == (0, "")
     assert out == run("--help")[1]
     assert out.splitlines()[0].startswith("Usage: ")
     assert "\n  convert " in out
-
-
-# --- how many options there are -----------------------------------------------------------------------------------------------
 
 
 def test_there_are_no_more_options_than_anybody_can_learn(run):
@@ -208,3 +136,91 @@ def test_there_are_no_more_options_than_anybody_can_learn(run):
     assert 40 < len(options["train"]) <= 55
     assert sum(map(len, options.values())) <= 240
     assert len(set().union(*options.values())) <= 110
+
+
+# --- what starting costs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("streamcut cali", "calibrate"),
+        ("streamcut train --max-pa", "--max-passes"),
+        ("streamcut train x --solver b", "bundle-dca bsca bsgd"),
+    ],
+)
+def test_bash_completes_commands_options_and_values(words, answer, tmp_path):
+    program = tmp_path / "streamcut"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m streamcut "$@"\n')
+    program.chmod(0o755)
+    asked = (
+        'eval "$(_STREAMCUT_COMPLETE=bash_source streamcut)"; complete -p streamcut > /dev/null || exit 1; '
+        f'COMP_WORDS=({words}); COMP_CWORD={len(words.split()) - 1}; _streamcut_completion streamcut; echo "${{COMPREPLY[@]}}"'
+    )
+    known = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", asked], env=known, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == answer, done.stderr
+
+
+HEAVY = {
+    "zarr",
+    "dask",
+    "distributed",
+    "pandas",
+    "pyarrow",
+    "sklearn",
+    "h5py",
+    "anndata",
+    "matplotlib",
+    "obstore",
+    "boto3",
+    "ssl",
+}
+OTHERS = {f"streamcut.{name}" for name in ("jobs.kernel_data", "oracles.kernel_columns", "evaluation", "sklearn")}
+
+
+def test_commands_on_a_local_store_load_what_they_need(tmp_path):
+    """Each of these costs a tenth of a second or more. Numba looks at SciPy's version, and loads no part of it that computes.
+
+    Compilation does, so all commands run in another folder first.
+    """
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        (folder / "a.csv").write_text(
+            "y,x,z\n" + "".join(f"{row % 2},{row % 5 + row % 2},word {row % 3}\n" for row in range(200))
+        )
+        (folder / "a.svm").write_text("".join(f"{label} {row % 7 + 1}:0.5 9:1\n" for row in range(50) for label in (1, -1)))
+    commands = [
+        "--help",
+        "train --nonsense a b c d",
+        "convert a.svm a.zarr",
+        "train a.zarr --output m.npz",
+        "train a.zarr --output k.npz --solver ocas --quiet",
+        "predict m.npz a.svm",
+        "info a.zarr",
+        "fit a.csv --label y -o f.npz -q",
+        "evaluate f.npz a.csv",
+        "verify m.npz a.zarr",
+    ]
+    _loaded_by(commands, first)
+    for command in commands:
+        loaded = _loaded_by([command], second)
+        parts = {name for name in loaded if name.startswith(("scipy.sparse", "scipy.linalg", "scipy.special", "scipy.optimize"))}
+        needed = {"pyarrow", "streamcut.evaluation"} if "a.csv" in command else OTHERS if "verify" in command else set()
+        assert parts | loaded & (HEAVY | OTHERS) <= needed, command
+        own = len([name for name in loaded if name.split(".")[0] == "streamcut"])
+        assert own <= (330 if needed else 200), command
+        assert not loaded & {"numba", "numpy", "scipy"} or command not in ("--help", "train --nonsense a b c d")
+        assert "numba" not in loaded or "info" not in command
+        assert "numba.np.linalg" not in loaded, "Numba prepared itself to compile"
+
+
+def _loaded_by(commands: list[str], folder: Path) -> set[str]:
+    """The modules that a process has loaded after these commands."""
+    code = "import sys\nfrom contextlib import suppress\nfrom streamcut.cli import main\n"
+    code += "".join(f"with suppress(SystemExit):\n    main({command.split()})\n" for command in commands)
+    run = [sys.executable, "-P", "-c", f"{code}print(*sys.modules)"]
+    done = subprocess.run(run, cwd=folder, capture_output=True, text=True, check=True)
+    return set(done.stdout.split("\n")[-2].split())

@@ -1,18 +1,16 @@
-"""`fit`: from a table to a model, and what is said on the way."""
+"""`fit`: from a table to a model, and what is said on the way; `train`, `tune` and `evaluate` take what it takes."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 import streamcut
-from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 
 ROWS = 1200
@@ -37,20 +35,6 @@ def table(seed=0):
     return frame
 
 
-def run_main(*arguments):
-    """(exit code, stderr) of the program."""
-    command = [sys.executable, "-P", "-m", "streamcut", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
-
-
-def run(*arguments):
-    found = CliRunner().invoke(cli, [str(each) for each in arguments])
-    if found.exception is not None and not isinstance(found.exception, SystemExit):
-        raise found.exception
-    return found
-
-
 @pytest.fixture(scope="module")
 def found():
     return streamcut.fit(table(), "y", C=[0.1, 1.0])
@@ -67,25 +51,32 @@ def test_a_frame_becomes_a_model_that_beats_the_shares_of_labels(found):
     assert "without features" in text
     assert found.certificate.in_words() in text
     assert "flag=true" in [each.name for each in found.largest]
-
-
-def test_it_says_what_it_left_out_and_what_is_constant(found):
     said = "\n".join(found.remarks)
-    assert "'row': looks like an identifier" in said
-    assert "'note': taken as text" in said
-    assert "'same' is constant" in said
+    for remark in (
+        "'row': looks like an identifier",
+        "'note': taken as text",
+        "'same' is constant",
+        "(drop='same' leaves it out)",
+    ):
+        assert remark in said
 
 
-def test_python_names_arguments_and_the_command_line_options(tmp_path):
-    found = streamcut.fit(table(), label="y", C=1.0)
-    assert "(drop='same' leaves it out)" in "\n".join(found.remarks)
+def test_the_command_says_the_same_in_flags_and_replaces_nothing(tmp_path, run):
     table().to_csv(tmp_path / "t.csv", index=False)
-    done = run("fit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "m.npz", "--C", 1)
-    assert "(--drop same leaves it out)" in done.output
-    for k in range(2):
-        done = run_main("convert", tmp_path / "t.csv", tmp_path / "t.zarr", "--label", "y", "--drop", "row")
-        assert done[0] == 2 * k
-    assert "replace it with --force" in done[1]
+    command = ("fit", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "m.npz", "--C", "0.1,1")
+    code, out, err = run(*command)
+    assert code == 0
+    assert "(--drop same leaves it out)" in err
+    assert "without features" in out
+    assert "Converged" in out
+    before = (tmp_path / "m.npz").read_bytes()
+    code, _, err = run(*command)
+    assert (code, "replace it with --force" in err) == (2, True)
+    assert (tmp_path / "m.npz").read_bytes() == before
+    told = json.loads(run(*command, "--force", "--json")[1].splitlines()[-1])
+    assert told["event"] == "result"
+    assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
+    streamcut.convert(table(), tmp_path / "t.zarr", label="y", drop="row")
     with pytest.raises(UsageError, match="replace it with force=True") as refused:
         streamcut.convert(table(), tmp_path / "t.zarr", label="y", drop="row")
     assert "--" not in str(refused.value).replace(str(tmp_path), "")
@@ -93,33 +84,22 @@ def test_python_names_arguments_and_the_command_line_options(tmp_path):
         streamcut.convert(table(), tmp_path / "u.zarr", label="y", labels="y")
 
 
-def test_groups_and_times_decide_which_rows_are_held_out():
+def test_groups_and_times_decide_which_rows_are_held_out(tmp_path):
+    """Of tables, beside other ids, and of lists of features."""
     frame = table()
-    by_group = streamcut.fit(frame, "y", group_column="user", C=1.0)
+    by_group = streamcut.fit(frame, "y", group_column="user", C=1.0, convert={"id": "row, city"})
     assert by_group.how == "by user"
     assert 0.05 * ROWS < by_group.rows[1] < 0.4 * ROWS
-    assert not any(name.startswith("user") for name in by_group.model.recipe.names)
-    latest = streamcut.fit(frame, "y", time_column="day", C=1.0, convert={"drop": "day"})
-    assert latest.rows == (960, 240)
-
-
-def test_groups_are_held_out_of_lists_and_beside_other_ids(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    frame = table()
+    assert not any(name.startswith(("user", "row", "city")) for name in by_group.model.recipe.names)
+    assert streamcut.fit(frame, "y", time_column="day", C=1.0, convert={"drop": "day"}).rows == (960, 240)
     lists = {"i": [[0, 1]] * ROWS, "v": [[float(flag), 1.0] for flag in frame.flag], "y": frame.y, "user": frame.user}
     pq.write_table(pa.table(lists), tmp_path / "lists.parquet")
-    how = {"index_column": "i", "value_column": "v"}
-    kept, others = streamcut.fit(tmp_path / "lists.parquet", "y", group_column="user", C=1.0, convert=how), {"id": "row, city"}
-    assert kept.rows == streamcut.fit(frame, "y", group_column="user", C=1.0).rows
-    names = streamcut.fit(frame, "y", group_column="user", C=1.0, convert=others).model.recipe.names
-    assert not any(name.startswith(("user", "row", "city")) for name in names)
-    found = streamcut.cross_validate(tmp_path / "lists.parquet", label="y", group_column="user", folds=3, convert=how)
-    assert len(found.table) == 3
+    how = {"group_column": "user", "convert": {"index_column": "i", "value_column": "v"}}
+    assert streamcut.fit(tmp_path / "lists.parquet", "y", C=1.0, **how).rows == by_group.rows
+    assert len(streamcut.cross_validate(tmp_path / "lists.parquet", label="y", folds=3, **how).table) == 3
 
 
-def test_several_classes_and_numbers_as_targets(tmp_path):
+def test_several_classes_and_numbers_as_targets():
     r = np.random.default_rng(3)
     x = r.normal(size=(600, 2))
     frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "kind": np.array(["u", "v", "w"])[np.digitize(x[:, 0], [-0.5, 0.5])]})
@@ -163,19 +143,87 @@ def test_what_cannot_be_is_refused(given, error, reason):
         streamcut.fit(table(), **{"label": "y", "C": 1.0, **given})
 
 
-def test_the_command_says_it_and_replaces_nothing(tmp_path):
-    table().to_csv(tmp_path / "rows.csv", index=False)
-    command = ["fit", tmp_path / "rows.csv", "--label", "y", "-o", tmp_path / "m.npz", "--C", "0.1,1"]
-    done = run(*command)
-    assert done.exit_code == 0, done.output
-    assert "without features" in done.stdout
-    assert "Converged" in done.stdout
-    before = (tmp_path / "m.npz").read_bytes()
-    with pytest.raises(UsageError, match="exists"):
-        run(*command)
-    assert (tmp_path / "m.npz").read_bytes() == before
-    told = json.loads(run(*command, "--force", "--json").stdout.splitlines()[-1])
-    assert told["event"] == "result"
-    assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
-    with pytest.raises(NotFoundError):
-        run("fit", tmp_path / "none.csv", "--label", "y", "-o", tmp_path / "n.npz")
+# --- the other doors take what fit takes, with the same words -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table, its later rows, both as stores."""
+    place = tmp_path_factory.mktemp("doors")
+    r = np.random.default_rng(0)
+    n = 600
+    frame = pd.DataFrame({"x": r.normal(size=n), "city": r.choice(list("uvw"), n), "row": np.arange(n)})
+    frame["y"] = np.where(frame.x + (frame.city == "u") + r.normal(size=n) > 0, "yes", "no")
+    frame[:400].to_csv(place / "train.csv", index=False)
+    frame[:400].drop(columns="row").to_csv(place / "rows.csv", index=False)
+    frame[400:].to_csv(place / "later.csv", index=False)
+    frame[400:].to_parquet(place / "later.parquet", index=False)
+    streamcut.convert(place / "train.csv", place / "train.zarr", label="y", drop="row")
+    streamcut.convert(place / "later.csv", place / "later.zarr", recipe=place / "train.zarr")
+    return place
+
+
+def test_every_door_makes_the_same_recipe_and_an_intercept_that_costs_nothing(tmp_path, run):
+    """Numbers standardised, texts by tf-idf, identifiers left out with a word; unless it is switched off."""
+    source, made, left_out = tmp_path / "t.csv", tmp_path / "t.zarr", "column 'row': looks like an identifier; left out"
+    table().to_csv(source, index=False)
+    for off, options in (
+        ((), {}),
+        (("--no-standardise", "--text-weights", "counts"), {"standardise": False, "text_weights": "counts"}),
+    ):
+        assert left_out in run("convert", source, made, "--label", "y", "--force", *off)[2]
+        assert run("train", made, "-o", tmp_path / "a.npz", "--force")[0] == 0
+        models = [streamcut.load_model(tmp_path / "a.npz")]
+        with pytest.warns(UserWarning, match=r"'row': looks like an identifier; left out \(numeric='row' or"):
+            models.append(streamcut.train(source, label="y", convert=options))
+        models.append(streamcut.fit(source, label="y", C=1.0, convert=options).model)
+        for model in models:
+            assert model.recipe == models[0].recipe
+            assert model.parameters["intercept"] == "free"
+        (note,) = (column for column in models[0].recipe.table.columns if column.name == "note")
+        (year,) = (column for column in models[0].recipe.table.columns if column.name == "year")
+        assert (year.spread != 1.0, note.documents > 0) == (not off, not off)
+
+
+@pytest.mark.parametrize("later", ["later.csv", "later.parquet", "later.zarr"])
+def test_validation_takes_what_evaluate_takes(folder, tmp_path, run, later):
+    table = ["--label", "y", "--loss", "logistic", "--C", "0.1,1", "--measure", "log_loss"]
+    if later == "later.zarr":  # made by a recipe that knows of another column
+        table[0:2] = []
+    rows = folder / ("train.zarr" if later == "later.zarr" else "rows.csv")
+    assert run("train", rows, *table, "-o", tmp_path / "a.npz", "--validation", folder / later)[0] == 0
+    best = min((1.0, 0.1), key=lambda C: log_loss(streamcut.train(folder / "train.zarr", loss="logistic", C=C), folder))
+    grid, how = {"C": [0.1, 1.0]}, {"label": "y", "convert": {"drop": "row"}, "loss": "logistic", "measure": "log_loss"}
+    rows = pd.read_csv(folder / "later.csv") if later == "later.csv" else folder / later
+    tuned = streamcut.tune(pd.read_csv(folder / "train.csv"), grid, validation=rows, **how)
+    assert tuned.best.options["C"] == best
+    for model in (streamcut.load_model(tmp_path / "a.npz"), tuned.model):
+        assert model.parameters["C"] == best
+        assert log_loss(model, folder) == pytest.approx(log_loss(tuned.model, folder), abs=1e-3)
+    assert "log loss" in run("evaluate", tmp_path / "a.npz", folder / "later.csv")[1]
+
+
+def log_loss(model, folder):
+    return streamcut.evaluate(model, folder / "later.csv").measures()["log_loss"]
+
+
+def test_what_a_door_cannot_do_is_said(folder, tmp_path, run):
+    for flags, said in ((("-o", tmp_path / "m.npz"), "--label is needed"), (("--label", "y", "--dry-run"), "make one of")):
+        code, _, err = run("train", folder / "train.csv", *flags)
+        assert (code, said in err) == (2, True), err
+    with pytest.raises(UsageError, match="a store and \\(X, y\\) have labels of their own"):
+        streamcut.train((np.eye(2), [0, 1]), label="y")
+    with pytest.raises(NotFoundError, match="nowhere"):
+        streamcut.train(tmp_path / "nowhere.csv")
+    rows = pd.read_csv(folder / "later.csv").drop(columns="y")
+    with pytest.raises(BadInputError, match="no column 'y' with the labels"):
+        streamcut.tune(folder / "train.zarr", {"C": [1.0, 2.0]}, validation=rows)
+
+
+def test_many_labels_are_told_and_notes_are_quiet_on_request(tmp_path, run):
+    frame = pd.DataFrame({"x": np.arange(1500) % 7, "same": 7.5, "label": [f"class{k % 20}" for k in range(1500)]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    told = run("convert", tmp_path / "t.csv", tmp_path / "s.zarr", "--label", "label")[2]
+    assert "20 labels: class0, class1," in told
+    assert "note: column 'same' is constant" in told
+    assert run("convert", tmp_path / "t.csv", tmp_path / "q.zarr", "--label", "label", "-q")[2] == ""

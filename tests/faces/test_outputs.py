@@ -54,17 +54,6 @@ def arguments(command: str, out: str | Path) -> list[str]:
     return [str(out) if word == "OUT" else word for word in COMMANDS[command][0].split()]
 
 
-def device(path: Path, major: int, minor: int, kind: int = stat.S_IFCHR) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root makes device nodes")
-    try:
-        os.mknod(path, 0o600 | kind, os.makedev(major, minor))
-        if kind == stat.S_IFCHR:
-            os.close(os.open(path, os.O_WRONLY))
-    except PermissionError:
-        pytest.skip("no device nodes may be made or opened here")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_pipe_is_written_through(run, folder, command):
     os.mkfifo("pipe")
@@ -80,17 +69,6 @@ def test_a_pipe_is_written_through(run, folder, command):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_device_stays_one(run, folder, command):
-    device(folder / "null", 1, 3)
-    (folder / "link").symlink_to("null")
-    for name, force in (("null", []), ("link", ["--force"])):
-        code, out, err = run(*arguments(command, name), *force)
-        assert (code, out) == (0, ""), err
-    assert stat.S_ISCHR(os.lstat("null").st_mode)
-    assert os.readlink("link") == "null"
-
-
-@pytest.mark.parametrize("command", COMMANDS)
 def test_links_are_followed_and_stay(run, folder, command):
     (folder / "elsewhere").mkdir()
     target = folder / "elsewhere" / "out"
@@ -99,9 +77,7 @@ def test_links_are_followed_and_stay(run, folder, command):
     (folder / "second").symlink_to(target)
     (folder / "first").symlink_to("second")
     code, _, err = run(*arguments(command, "first"))
-    if "--force" not in arguments(command, "first"):
-        assert (code, "first exists" in err) == (USAGE, True)
-        assert target.read_text() == "old"
+    assert (code, "first exists" in err, target.read_text()) == (USAGE, True, "old")
     code, out, err = run(*arguments(command, "first"), "--force")
     assert (code, out) == (0, ""), err
     assert (os.readlink("first"), os.readlink("second")) == ("second", str(target))
@@ -156,7 +132,7 @@ def test_one_file_is_not_read_and_written_nor_written_twice(run, folder, line):
     (folder / "link").symlink_to("m.npz")
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     code, _, err = run(*line.split())
-    assert (code, "is an input of this command" in err or "of this command" in err) == (USAGE, True), err
+    assert (code, "of this command" in err) == (USAGE, True), err
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -190,11 +166,6 @@ def test_a_model_that_appears_meanwhile_stays_and_ours_is_kept(folder):
     assert b"the model is in x.1.npz" in first.stderr.read()
     assert Path("x.npz").read_text() == "mine"
     assert load_model("x.1.npz").C == 7.0
-
-
-def test_a_name_too_long_for_its_temporary_is_refused_before_the_work(run, folder):
-    code, _, err = run("train", "a.zarr", "--output", "x" * 250)
-    assert (code, "too long" in err) == (4, True), err
 
 
 @pytest.mark.parametrize("point", ["model_tmp", "model_fsync", "model_rename"])

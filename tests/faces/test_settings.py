@@ -56,41 +56,28 @@ def test_every_option_of_every_command_has_its_own_variable(name):
     assert [each.envvar for each in options] == [f"STREAMCUT_{name}_{key}".upper().replace("-", "_") for key in long]
 
 
-def test_the_file_may_be_named_by_a_variable(budget, monkeypatch, tmp_path):
-    (tmp_path / "other.toml").write_text('memory = "20GB"', encoding="utf-8")
+def test_the_file_may_be_named_by_a_variable_and_have_options_of_other_commands_above_all_tables(budget, monkeypatch, tmp_path):
+    (tmp_path / "other.toml").write_text('shuffle = 3\nmemory = "20GB"', encoding="utf-8")  # shuffle is convert's
     monkeypatch.setenv("STREAMCUT_CONFIG", str(tmp_path / "other.toml"))
     assert budget() == 20e9
 
 
 def test_a_training_from_a_file_is_that_of_the_command_line(run, store, tmp_path, monkeypatch):
+    """With lists, flags of one choice, settings and a checkpoint."""
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "run.toml").write_text(
-        'output = "a.npz"\nquiet = true\n'
-        '[train]\nC = 0.5\nsolver = "ocas"\nset = "max-cuts=30"\ncheckpoint-every = "5m"\ncheckpoint = "run"\n',
+        f'quiet = true\n[train]\noutput = "a.npz"\nC = [0.1, 1]\nvalidation = "{store}"\nsolver = "ocas"\n'
+        'set = "max-cuts=30"\ncheckpoint-every = "5m"\ncheckpoint = "run"\n[predict]\nanswer = "scores"\n',
         encoding="utf-8",
     )
-    monkeypatch.chdir(tmp_path)
     assert run("--config", "run.toml", "train", store) == (0, "", "")
-    assert run("train", store, "--output", "b.npz", "--C", 0.5, "--solver", "ocas", "--set", "max-cuts=30", "--quiet") == (
-        0,
-        "",
-        "",
-    )
+    flags = ("--C", "0.1,1", "--validation", store, "--solver", "ocas", "--set", "max-cuts=30", "--quiet")
+    assert run("train", store, "--output", "b.npz", *flags) == (0, "", "")
     a, b = streamcut.load_model("a.npz"), streamcut.load_model("b.npz")
     assert (a.parameters, a.solver) == (b.parameters, "ocas")
     np.testing.assert_array_equal(a.weights, b.weights)
-
-
-def test_lists_and_flags_of_one_choice(run, store, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "run.toml").write_text(
-        f'quiet = true\n[train]\noutput = "m.npz"\nC = [0.1, 1]\nvalidation = "{store}"\n[predict]\nanswer = "scores"\n',
-        encoding="utf-8",
-    )
-    assert run("--config", "run.toml", "train", store)[0] == 0
-    assert streamcut.load_model("m.npz").C in (0.1, 1.0)
-    from_file = run("--config", "run.toml", "predict", "m.npz", store)
-    assert from_file == run("predict", "m.npz", store, "--answer", "scores")
-    assert from_file != run("predict", "m.npz", store)
+    from_file = run("--config", "run.toml", "predict", "a.npz", store)
+    assert from_file == run("predict", "a.npz", store, "--answer", "scores") != run("predict", "a.npz", store)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +107,6 @@ def test_what_a_file_cannot_say(run, store, tmp_path, monkeypatch, file, message
 def test_a_file_that_is_not_there(run, store):
     code, _, err = run("--config", "nowhere.toml", "train", store, "--dry-run")
     assert (code, err) == (ExitCode.NOT_FOUND, "streamcut: --config: nowhere.toml: No such file or directory\n")
-
-
-def test_an_option_of_another_command_may_stand_above_all_tables(budget):
-    assert budget(file='shuffle = 3\nmemory = "10GB"') == 10e9  # shuffle is convert's
 
 
 @pytest.mark.parametrize(

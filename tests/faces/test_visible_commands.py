@@ -144,14 +144,3 @@ def test_what_python_shows(folder, monkeypatch):
         page = getattr(each, "_repr_html_", str)()
         assert is_harmless(page), page
         assert "<script" not in page
-
-
-def test_a_terminal_gets_no_escapes(tmp_path):
-    """Of ours there may be some on a live line, of others none."""
-    name = f"{NAMES['escape']}.svm"
-    (tmp_path / name).write_text("1 1:0.5 3:1\n-1 2:1\n")
-    command = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()", "convert", name, "x/y.zarr"]
-    _, shown = on_terminal(command, tmp_path)
-    assert b"x" in shown
-    assert b"\x1b[31m" not in shown
-    assert b"\x1b]0;" not in shown

@@ -24,11 +24,7 @@ folder = kit.shared.hostile_store.folder
 alarm = kit.shared.hostile_store.alarm
 
 
-# --- no file where a file should be (F42) ---
-
-
-def pipe(path: Path) -> None:
-    os.mkfifo(path)
+# --- no file where a file should be ---
 
 
 def unix_socket(path: Path) -> None:
@@ -36,14 +32,6 @@ def unix_socket(path: Path) -> None:
     os.chdir(path.parent)  # names of sockets are short
     socket.socket(socket.AF_UNIX).bind(path.name)
     os.chdir(here)
-
-
-def directory(path: Path) -> None:
-    path.mkdir()
-
-
-def link_to_nothing(path: Path) -> None:
-    path.symlink_to("/nonexistent")
 
 
 def zero_device(path: Path) -> None:
@@ -55,18 +43,20 @@ def zero_device(path: Path) -> None:
         pytest.skip("no device nodes may be made here")
 
 
+INSTEAD = {"pipe": os.mkfifo, "socket": unix_socket, "folder": os.mkdir, "device": zero_device}
+INSTEAD["link to nothing"] = lambda path: path.symlink_to("/nonexistent")
 VICTIMS = {
     "z.zarr": ["manifest.json", "zarr.json", "shards/zarr.json", "shards/000001/zarr.json", "shards/000001/y/c.0"],
     "h.store": ["manifest.json", "shards/000001.h5"],
 }
 
 
-@pytest.mark.parametrize("instead", [pipe, unix_socket, directory, link_to_nothing, zero_device])
+@pytest.mark.parametrize("instead", INSTEAD)
 @pytest.mark.parametrize(("store", "name"), [(store, name) for store, names in VICTIMS.items() for name in names])
 def test_no_file_where_a_file_should_be(run, folder, store, name, instead):
     victim = folder / store / name
     victim.unlink()
-    instead(victim)
+    INSTEAD[instead](victim)
     elsewhere = () if name in ("manifest.json", "zarr.json", "shards/zarr.json") else ("info",)
     if name == "shards/000001/zarr.json":  # metadata for others, which only check compares
         elsewhere = ("info", "train", "predict")
@@ -80,7 +70,7 @@ def test_a_store_and_its_shards_may_be_links(run, folder):
     assert run("info", "link", "--check", "--read-data")[0] == 0
 
 
-# --- parts in other places, metadata that was edited (37, 38) ---
+# --- parts in other places, metadata that was edited ---
 
 
 @pytest.mark.parametrize(

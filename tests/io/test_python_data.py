@@ -1,10 +1,12 @@
-"""Data that Python programs hold: blocks appended to a new store, frames, arrays, and raw files given to `train`."""
+"""Data that Python programs hold: blocks appended to a new store, frames, arrays, those of Dask's, rows in memory."""
 
 from __future__ import annotations
 
 import os
 import re
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,22 +52,6 @@ def test_blocks_of_any_form_and_size_make_the_same_store(rows, tmp_path, form):
     assert out.statistics == many.manifest.statistics
 
 
-def test_groups_weights_and_rows_without_labels(rows, tmp_path):
-    X, _ = rows
-    qid = np.repeat(np.arange(N // 10), 10)
-    with streamcut.create(tmp_path / "q.zarr", shard_nnz=200) as out:
-        for start in range(0, N, 45):  # groups go on in the next block
-            part = slice(start, start + 45)
-            out.append(X[part], qid[part] % 3, qid=qid[part], weight=1.0 + qid[part])
-    assert out.statistics.groups == N // 10
-    assert out.statistics.weight_sum == N + qid.sum()
-    with streamcut.create(tmp_path / "none.zarr") as out:
-        out.append(X)
-    assert streamcut.open(tmp_path / "none.zarr").recipe.labels.none
-    with pytest.raises(BadInputError, match="no labels"):
-        streamcut.train(tmp_path / "none.zarr")
-
-
 @pytest.mark.parametrize(
     ("block", "error", "reason"),
     [
@@ -95,6 +81,11 @@ def test_a_bad_block_leaves_nothing(tmp_path, block, error, reason):
 
 def test_what_create_refuses(rows, tmp_path):
     X, y = rows
+    with streamcut.create(tmp_path / "none.zarr") as out:
+        out.append(X)
+    assert streamcut.open(tmp_path / "none.zarr").recipe.labels.none
+    with pytest.raises(BadInputError, match="no labels"):
+        streamcut.train(tmp_path / "none.zarr")
     with pytest.raises(BadInputError, match="no rows"), streamcut.create(tmp_path / "a.zarr"):
         pass
     with pytest.raises(UsageError, match="39 features"):
@@ -110,7 +101,7 @@ def test_what_create_refuses(rows, tmp_path):
         out.append(X, y)
     with pytest.raises(UsageError, match="exists"), streamcut.create(tmp_path / "a.zarr"):
         pass
-    assert os.listdir(tmp_path) == ["a.zarr"]
+    assert sorted(os.listdir(tmp_path)) == ["a.zarr", "none.zarr"]
     with streamcut.create(tmp_path / "a.zarr", force=True) as out:
         out.append(X[:5], y[:5])
     assert streamcut.open(tmp_path / "a.zarr").manifest.statistics.n_rows == 5
@@ -159,3 +150,72 @@ def test_a_store_that_is_gone_on_with_keeps_to_its_kind_of_labels_and_their_numb
     append("a.zarr", first, resume=True, whole=True)
     np.testing.assert_array_equal(content(tmp_path / "a.zarr")[1], content(tmp_path / "whole.zarr")[1])
     assert streamcut.open(tmp_path / "a.zarr").recipe == streamcut.open(tmp_path / "whole.zarr").recipe
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"y": np.ones(3)}, r"y has shape \(3,\), but X has 60 rows"),
+        ({"y": np.full(60, np.nan)}, "the label is nan"),
+        ({"X": np.full((60, 4), np.inf)}, "X holds nan or infinity"),
+        ({"weight": -np.ones(60)}, "weight holds negative numbers"),
+        ({"qid": np.arange(60) % 2}, "rows of one qid must stand together"),
+        ({"X": np.ones((0, 4)), "y": np.ones(0)}, "no rows"),
+    ],
+)
+def test_what_is_wrong_with_rows_in_memory_is_named(change, said):
+    given = {"X": np.eye(60, 4), "y": np.arange(60) % 2, **change}
+    with pytest.raises(BadInputError, match=said):
+        streamcut.rows(given.pop("X"), given.pop("y"), **given)
+
+
+# --- arrays and frames of Dask's, part after part ----------------------------------------------------------------------------
+
+
+def table(n=60):
+    rng = np.random.default_rng(0)
+    columns = {"a": rng.standard_normal(n), "site": rng.choice(["x", "y", "z"], n), "b": rng.integers(0, 5, n)}
+    return pd.DataFrame({**columns, "label": (columns["a"] > 0).astype(int)})
+
+
+def equal(folder, *names):
+    """Whether the stores have the same rows, to the last bit."""
+    return len({streamcut.open(folder / f"{name}.zarr").manifest.fingerprint for name in names}) == 1
+
+
+def test_a_frame_is_converted_partition_by_partition(tmp_path, monkeypatch):
+    frame, alive = table(), []
+    compute = dd.DataFrame.compute
+
+    def watched(self, **options):
+        alive.append(self.npartitions)
+        return compute(self, **options)
+
+    streamcut.convert(frame, tmp_path / "here.zarr", labels="label")
+    monkeypatch.setattr(dd.DataFrame, "compute", watched)
+    streamcut.convert(dd.from_pandas(frame, npartitions=4), tmp_path / "there.zarr", labels="label")
+    assert set(alive) == {1}
+    assert len(alive) >= 4
+    assert equal(tmp_path, "here", "there")
+
+
+def test_a_model_is_trained_on_a_frame_and_scores_one(tmp_path):
+    frame = table()
+    lazy = dd.from_pandas(frame, npartitions=3)
+    ours, theirs = (streamcut.train(data, label="label", scratch=str(tmp_path)) for data in (frame, lazy))
+    np.testing.assert_array_equal(ours.weights, theirs.weights)
+    found, expected = streamcut.evaluate(theirs, lazy), streamcut.evaluate(ours, frame)
+    assert (found.accuracy, found.roc_auc) == (expected.accuracy, expected.roc_auc)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_arrays_are_stored_block_by_block(tmp_path):
+    rng = np.random.default_rng(1)
+    X, y, u = rng.standard_normal((50, 6)), rng.choice([-1.0, 1.0], 50), rng.uniform(0.5, 2.0, 50)
+    lazy = da.from_array(X, chunks=(15, 4)), da.from_array(y, chunks=20), da.from_array(u, chunks=50)
+    for name, arrays in (("here", (X, y, u)), ("there", lazy), ("mixed", (lazy[0], y, lazy[2]))):
+        with streamcut.create(tmp_path / f"{name}.zarr") as out:
+            out.append(arrays[0], arrays[1], weight=arrays[2])
+    assert equal(tmp_path, "here", "there", "mixed")
+    ours, theirs = (streamcut.train(str(tmp_path / "here.zarr")), streamcut.train(lazy, scratch=str(tmp_path)))
+    np.testing.assert_array_equal(ours.weights, theirs.weights)

@@ -21,17 +21,6 @@ def quick_disk(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
-@pytest.fixture(scope="module", params=["zarr", "hdf5"])
-def backend(request) -> str:
-    return request.param
-
-
-def recorded(root: Path, backend: str, **options) -> list[Moment]:
-    with Recorder(root) as recorder:
-        make(root / "store", backend, shard_nnz=1500, **options)
-    return recorder.moments
-
-
 def some(moments: list[Moment]) -> list[tuple[int, Moment]]:
     """Every STRIDE-th moment, and all of those that publish the store."""
     last = len(moments) - 12
@@ -71,37 +60,27 @@ def test_the_model_of_a_disk_loses_what_was_not_synced(tmp_path):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_power_goes_while_a_store_is_made(tmp_path, backend, way):
-    (tmp_path / "live").mkdir()
-    moments = recorded(tmp_path / "live", backend)
-    whole = content(tmp_path / "live" / "store")
-    appeared, kept = 0, []
-    for number, moment in some(moments):
-        disk = tmp_path / f"{number}"
-        left_over(moment, disk, way, seed=number)
-        if is_store(disk / "store"):
-            appeared += 1
-            assert without_journal(disk / "store") == whole, f"{way} at {moment.before}"
-        else:
-            kept.append(make(disk / "store", backend, shard_nnz=1500, resume=True))
-            assert content(disk / "store") == whole, f"{way} at {moment.before}"
-    assert appeared > 0
-    assert max(kept) > 200  # of 400 rows: what was finished is not done again
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_power_goes_while_a_store_is_replaced(tmp_path, way):
-    live = tmp_path / "live"
+@pytest.mark.parametrize(("backend", "replaced"), [("zarr", False), ("hdf5", False), ("zarr", True)])
+def test_the_power_goes_while_a_store_is_made_or_replaced(tmp_path, backend, replaced, way):
+    live, how = tmp_path / "live", {"shard_nnz": 1500, **({"force": True} if replaced else {})}
     live.mkdir()
-    make(live / "store", shard_nnz=3000, scale=2.0)
-    older = content(live / "store")["manifest.json"]
-    moments = recorded(live, "zarr", force=True)
+    older, appeared, kept = None, 0, []
+    if replaced:
+        make(live / "store", shard_nnz=3000, scale=2.0)
+        older = content(live / "store")["manifest.json"]
+    with Recorder(live) as recorder:
+        make(live / "store", backend, **how)
     newer = content(live / "store")
-    for number, moment in some(moments):
+    assert older != newer["manifest.json"]
+    for number, moment in some(recorder.moments):
         disk = tmp_path / f"{number}"
         left_over(moment, disk, way, seed=number)
-        if is_store(disk / "store"):
+        whole = is_store(disk / "store")
+        if whole:
+            appeared += 1
             assert without_journal(disk / "store") == newer or content(disk / "store")["manifest.json"] == older
-        make(disk / "store", shard_nnz=1500, resume=True, force=True)
-        assert content(disk / "store") == newer
-    assert older != newer["manifest.json"]
+        if replaced or not whole:
+            kept.append(make(disk / "store", backend, resume=True, **how))
+            assert content(disk / "store") == newer, f"{way} at {moment.before}"
+    assert appeared > 0
+    assert replaced or max(kept) > 200  # of 400 rows: what was finished is not done again

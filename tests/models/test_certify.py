@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from laws.problems import Rows, objective
 from reference.rows import dump
 from sklearn import linear_model, svm
 from sklearn.multiclass import OneVsRestClassifier
@@ -191,61 +193,56 @@ def store(tmp_path):
     return X, y, tmp_path / "rows.zarr"
 
 
-def test_liblinear_text_and_the_command(store, run, tmp_path):
+def test_models_in_liblinears_text(store, run, tmp_path):
     X, y, place = store
     model = svm.LinearSVC(C=0.5, loss="hinge", tol=1e-8, max_iter=1_000_000).fit(X, y)
-    numbers = [*model.coef_[0], model.intercept_[0]]
     text = "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 4\nbias 1\nw\n"
-    (tmp_path / "ll.model").write_text(text + "".join(f"{value:.17g} \n" for value in numbers))
-    code, _, err = run("verify", tmp_path / "ll.model", place)
-    assert code == 2
-    assert "give --C" in err
-    code, out, _ = run(
-        "verify", tmp_path / "ll.model", place, "--C", 0.5, "--max-passes", 8, "--json", "--output", tmp_path / "better.npz"
-    )
-    assert code == 0
+    whole = text + "".join(f"{value:.17g} \n" for value in (*model.coef_[0], model.intercept_[0]))
+    for content, flags, code, said in (
+        (whole, (), 2, "give --C"),
+        (whole.replace("L2R_L1LOSS_SVC_DUAL", "L1R_LR"), (), 2, "L1R_LR is not"),
+        (text + "0.5 \n", ("--C", 1), 5, ""),
+    ):
+        (tmp_path / "ll.model").write_text(content)
+        ended, _, err = run("verify", tmp_path / "ll.model", place, *flags)
+        assert (ended, said in err) == (code, True), err
+    (tmp_path / "ll.model").write_text(whole)
+    better = ("--output", tmp_path / "better.npz")
+    code, out, _ = run("verify", tmp_path / "ll.model", place, "--C", 0.5, "--max-passes", 8, "--json", *better)
     found = json.loads(out)
+    assert (code, len(found["passes"])) == (0, 8)
     assert found["at_least"] <= found["at_most"] < 0.05
-    assert len(found["passes"]) == 8
     code, out, _ = run("verify", tmp_path / "better.npz", place, "--memory", "4GB")
-    assert code == 0
-    assert "reached" in out
-    assert run("verify", tmp_path / "ll.model", place, "--C", 0.5, "--output", tmp_path / "better.npz")[0] == 2
-    (tmp_path / "l1.model").write_text(text.replace("L2R_L1LOSS_SVC_DUAL", "L1R_LR"))
-    assert "L1R_LR is not" in run("verify", tmp_path / "l1.model", place)[2]
-    (tmp_path / "cut.model").write_text(text + "0.5 \n")
-    assert run("verify", tmp_path / "cut.model", place, "--C", 1)[0] == 5
+    assert (code, "reached" in out) == (0, True)
+    assert run("verify", tmp_path / "ll.model", place, "--C", 0.5, *better)[0] == 2
 
 
-def test_json_and_pickles(store, run, tmp_path):
+def test_models_in_json_and_pickles(store, run, tmp_path):
     X, y, place = store
     model = linear_model.LogisticRegression(tol=1e-8).fit(X, y)
     record = {"features": [0, 1, 2, 3], "weights": [[w] for w in model.coef_[0]], "n_features": 4}
     record |= {"intercepts": [float(model.intercept_[0])], "labels": [-1, 1]}
-    (tmp_path / "m.json").write_text(json.dumps(record))
-    code, _, err = run("verify", tmp_path / "m.json", place)
-    assert code == 2
-    assert "--C, --loss, --intercept" in err
     asked = ("--C", 1, "--loss", "logistic", "--intercept", "free", "--json")
+    several = ("--C", 1, "--loss", "crammer-singer", "--intercept", "none")
+    (tmp_path / "m.json").write_text(json.dumps(record))
     assert json.loads(run("verify", tmp_path / "m.json", place, *asked)[1])["at_most"] < 1e-6
-    (tmp_path / "m.pkl").write_bytes(b"\x80\x04N.")
-    assert "in Python, by streamcut.certify" in run("verify", tmp_path / "m.pkl", place)[2]
-    (tmp_path / "bad.json").write_text('{"features": [9], "weights": [[1]], "n_features": 4, "intercepts": [0]}')
-    assert run("verify", tmp_path / "bad.json", place, *asked)[0] == 5
-    (tmp_path / "bad.json").write_text('{"features": [1], "weights": [[1]], "n_features": 4, "intercepts": [0], "labels": [1]}')
-    code, _, err = run("verify", tmp_path / "bad.json", place, *asked)
-    assert code == 5
-    assert "1 labels; two classes have two" in err
-    code, _, err = run("verify", tmp_path / "m.json", place, "--C", 1, "--loss", "crammer-singer", "--intercept", "none")
-    assert code == 2
-    assert "has one score per row; the crammer-singer loss is of several classes" in err
+    one = {"features": [0], "weights": [[1]], "n_features": 4, "intercepts": [0]}
+    for content, flags, code, said in (
+        (record, (), 2, "--C, --loss, --intercept"),
+        (record, several, 2, "has one score per row; the crammer-singer loss is of several classes"),
+        ({**one, "features": [9]}, asked, 5, ""),
+        ({**one, "labels": [1]}, asked, 5, "1 labels; two classes have two"),
+        ({**one, "n_features": 2_000_000_000}, (*asked, "--memory", "4GB"), 7, ""),
+    ):
+        (tmp_path / "m.json").write_text(json.dumps(content))
+        ended, _, err = run("verify", tmp_path / "m.json", place, *flags)
+        assert (ended, said in err) == (code, True), err
     hostile = ("[" * 5000, '{"features": 1}', '{"features": [], "weights": [], "n_features": 1e999, "intercepts": [0]}', "{")
     for text in (*hostile, '{"features": [0], "weights": [[1]], "n_features": 1, "intercepts": "x"}'):
-        (tmp_path / "bad.json").write_text(text)
-        assert run("verify", tmp_path / "bad.json", place, *asked)[0] in (2, 5), text[:60]
-    (tmp_path / "wide.json").write_text('{"features": [0], "weights": [[1]], "n_features": 2000000000, "intercepts": [0]}')
-    code, _, err = run("verify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
-    assert code == 7, err
+        (tmp_path / "m.json").write_text(text)
+        assert run("verify", tmp_path / "m.json", place, *asked)[0] in (2, 5), text[:60]
+    (tmp_path / "m.pkl").write_bytes(b"\x80\x04N.")
+    assert "in Python, by streamcut.certify" in run("verify", tmp_path / "m.pkl", place)[2]
     assert run("verify", tmp_path / "nowhere", place)[0] == 4
 
 
@@ -259,20 +256,12 @@ def classes(seed: int = 0, n: int = 240, d: int = 5, count: int = 4):
     return X, scores.argmax(axis=1)
 
 
-def objective(strategy: str, loss: str, W, b, X, y, C: float) -> float:
-    """F of the problem, or the sum over those of all classes."""
-    scores = X @ W + b
-    total = 0.5 * float((W * W).sum())
-    if strategy == "softmax":
-        return total + C * float((np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(y)), y]).sum())
-    if strategy == "crammer-singer":
-        ahead = scores + 1.0 - scores[np.arange(len(y)), y][:, None]
-        ahead[np.arange(len(y)), y] = 0.0
-        return total + C * float(ahead.max(axis=1).sum())
-    z = scores * np.where(y[:, None] == np.arange(W.shape[1]), 1.0, -1.0)
-    below = np.maximum(0.0, 1.0 - z)
-    each = {"logistic": np.logaddexp(0.0, -z), "hinge": below, "squared-hinge": below**2}[loss]
-    return total + C * float(each.sum())
+def objective_of(strategy: str, loss: str, W, b, X, y, C: float) -> float:
+    """F of the problem, or the sum over those of all classes, with intercepts that cost nothing."""
+    rest = {"strategy": strategy, "loss": loss}
+    how = {"softmax": {"loss": "softmax"}, "one-vs-rest": rest, "crammer-singer": {}}[strategy]
+    options = {"task": "multiclass", "C": C, "intercept": "free", **how}
+    return objective(SimpleNamespace(weights=W, intercept=b), Rows(X, y), options)
 
 
 SOLVED = [
@@ -297,7 +286,7 @@ def test_classes_that_scikit_learn_has_solved_are_at_the_optimum_here(estimator,
     each = model.estimators_ if hasattr(model, "estimators_") else None
     W = np.array([one.coef_[0] for one in each] if each else model.coef_).T
     b = np.array([one.intercept_[0] for one in each] if each else model.intercept_)
-    F = objective(strategy, loss, W, b, X, y, C)
+    F = objective_of(strategy, loss, W, b, X, y, C)
     if found.intercept not in ("free", "none"):
         F += 0.5 * float(b @ b) / found.intercept**2
     assert found.certificate.primal == pytest.approx(F, rel=1e-10)
@@ -318,7 +307,7 @@ def test_no_bound_of_classes_is_above_the_optimum(strategy, tmp_path):
         each = getattr(best, "estimators_", None)
         W = np.array([one.coef_[0] for one in each] if each else best.coef_)
         b = np.array([one.intercept_[0] for one in each] if each else best.intercept_) * np.ones(3)
-        least = objective(strategy, "logistic", W.T, b, X, y, C)
+        least = objective_of(strategy, "logistic", W.T, b, X, y, C)
         off = 10.0 ** -random.integers(0, 9)
         W, b = W + off * random.normal(size=W.shape), (b + off * random.normal(size=3)) * free
         record = {"features": [0, 1, 2], "n_features": 3, "weights": W.T.tolist(), "intercepts": b.tolist(), "labels": [0, 1, 2]}
@@ -326,7 +315,7 @@ def test_no_bound_of_classes_is_above_the_optimum(strategy, tmp_path):
         how = {"C": C, "loss": "softmax" if strategy == "softmax" else "logistic", "intercept": "free" if free else "none"}
         found = streamcut.certify(tmp_path / "m.json", (X, y), 1 + seed % 4, **how)
         assert found.certificate.lower_bound <= least * (1.0 + 1e-12), seed
-        assert found.certificate.primal >= objective(strategy, "logistic", W.T, b, X, y, C) * (1.0 - 1e-12), seed
+        assert found.certificate.primal >= objective_of(strategy, "logistic", W.T, b, X, y, C) * (1.0 - 1e-12), seed
         assert found.passes[-1].better_primal >= least * (1.0 - 1e-12), seed
         bounds = [after.lower_bound for after in found.passes]
         assert bounds == sorted(bounds)

@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws.problems import ROWS
 from reference import forged_models
 
 import streamcut
@@ -19,11 +20,8 @@ from streamcut.errors import BadInputError, UsageError
 @pytest.fixture(scope="module")
 def trained():
     """(model, its rows X, y and weights, some of them 0)."""
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(400, 12)) * (rng.random((400, 12)) < 0.5)
-    y = np.where(X @ rng.normal(size=12) + rng.normal(size=400) > 0.5, 1.0, -1.0)
-    rows = X, y, rng.integers(0, 3, size=400).astype(float)
-    return train(rows, C=0.3, positive_weight=2.0, bias=0.5, tol=1e-5, tol_relative=None), rows
+    X, y, _, weight = ROWS["weighted"]
+    return train((X, y, weight), C=0.3, positive_weight=2.0, bias=0.5, tol=1e-5, tol_relative=None), (X, y, weight)
 
 
 def test_too_few_passes_prove_nothing_and_refute_nothing(trained):
@@ -35,7 +33,7 @@ def test_too_few_passes_prove_nothing_and_refute_nothing(trained):
 def test_exit_codes(trained, tmp_path, run):
     _, (X, y, _) = trained
     with streamcut.create(tmp_path / "a.zarr") as out:
-        out.append(sp.csr_array(X), y)
+        out.append(X, y)
     model = train(tmp_path / "a.zarr", tol=1e-6, tol_relative=None)
     above = replace(model.certificate, lower_bound=1.01 * model.certificate.primal)
     for code, record, more in ((0, model.certificate, ()), (5, above, ()), (9, model.certificate, ("--max-passes", 1))):

@@ -67,50 +67,45 @@ def test_gamma_auto_is_that_of_scikit_learn(far, digits):
     assert model.kernel.gamma == pytest.approx(1.0 / (X.shape[1] * X.toarray().var()), rel=digits)
 
 
-@pytest.mark.parametrize("solver", ["smo", "sbp", "sdca", "pegasos", "bsca", "bsgd", "sampled-linear", "nystroem"])
-def test_shifting_all_rows_changes_no_answer(solver, tmp_path):
+NO_BIAS, BUDGET = {"epochs": 2.0, "bias": 0.0}, {"budget": 12, "epochs": 3.0}
+SHIFTED = [  # options, and how close scores are
+    *(({"solver": solver, **NO_BIAS}, 1e-6) for solver in ("sbp", "sdca", "pegasos")),
+    *(({"solver": solver, **BUDGET}, 1e-6) for solver in ("bsca", "bsgd")),
+    ({"solver": "smo", "bias": 0.0}, 1e-3),
+    ({"solver": "sampled-linear"}, 1e-3),
+    ({"solver": "bundle-dca", "nystroem": 10, "tol_relative": 1e-6}, 1e-3),
+]
+
+
+@pytest.mark.parametrize(("options", "close"), SHIFTED, ids=str)
+def test_shifting_all_rows_changes_no_answer(options, close, tmp_path):
     """Of whole numbers, whose centred rows are the same to the last bit but for the centre."""
-    options = dict(RBF, C=1.0)
-    options |= {"solver": "bundle-dca", "nystroem": 10, "tol_relative": 1e-6} if solver == "nystroem" else {"solver": solver}
-    if solver in ("sbp", "sdca", "pegasos"):
-        options |= {"epochs": 2.0}
-    if solver in ("sbp", "sdca", "pegasos", "smo"):
-        options["bias"] = 0.0
-    if solver in ("bsca", "bsgd"):
-        options |= {"budget": 12, "epochs": 3.0}
     scores = []
     for offset in (0.0, 1e9):
         X, y = rows(offset)
-        model = train((sp.csr_array(X), y), **options)
+        model = train((sp.csr_array(X), y), **RBF, C=1.0, **options)
         save_model(model, tmp_path / "m.npz")
-        loaded = load_model(tmp_path / "m.npz")
-        assert np.array_equal(loaded.decision_function(X), model.decision_function(X))
+        assert np.array_equal(load_model(tmp_path / "m.npz").decision_function(X), model.decision_function(X))
         scores.append(model.decision_function(X + 0.5))
-    close = 1e-3 if solver in ("nystroem", "sampled-linear", "smo") else 1e-6
     np.testing.assert_allclose(scores[1], scores[0], atol=close * np.abs(scores[0]).max())
 
 
-@pytest.mark.parametrize(
-    "options", [{"solver": "bsca", "budget": 20}, {"solver": "sbp", "nu": 0.1}], ids=lambda given: given["solver"]
-)
+@pytest.mark.parametrize("options", [{"solver": "bsca", "budget": 20}, {"solver": "sbp", "nu": 0.1}], ids=str)
 def test_held_out_rows_may_be_in_memory_and_have_the_labels_of_the_data(options):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4))
     y = np.where(X[:, 0] * 2 + 0.5 * rng.standard_normal(150) > 0, 1.0, -1.0)
-    options = {**options, "kernel": "rbf", "gamma": 0.3, "epochs": 2.0}
-    model = train((X[:100], y[:100]), validation=(X[100:], y[100:]), **options)
-    right = streamcut.evaluate(model, (X[100:], y[100:])).accuracy
-    last = model.history[-1]
-    assert options["solver"] != "bsca" or last["validation"] == pytest.approx(right)
-    assert options["solver"] != "sbp" or min(line["error"] for line in model.history) == pytest.approx(1.0 - right)
-    assert model.parameters["validation"] == "rows in memory"
-    words = np.where(y > 0, "yes", "no")
+    options, words = {**options, "kernel": "rbf", "gamma": 0.3, "epochs": 2.0}, np.where(y > 0, "yes", "no")
     others = 100 + np.argsort(words[100:] == words[0], kind="stable")  # another word comes first
-    named = train((X[:100], words[:100]), validation=(X[others], words[others]), **options)
-    accuracy = streamcut.evaluate(named, (X[100:], words[100:])).accuracy
-    assert accuracy > 0.8
-    assert options["solver"] != "bsca" or named.history[-1]["validation"] == pytest.approx(accuracy)
-    assert options["solver"] != "sbp" or min(line["error"] for line in named.history) == pytest.approx(1.0 - accuracy)
+    for labels, held_out in ((y, np.arange(100, 150)), (words, others)):
+        model = train((X[:100], labels[:100]), validation=(X[held_out], labels[held_out]), **options)
+        right = streamcut.evaluate(model, (X[100:], labels[100:])).accuracy
+        assert right > 0.8
+        assert model.parameters["validation"] == "rows in memory"
+        if options["solver"] == "bsca":
+            assert model.history[-1]["validation"] == pytest.approx(right)
+        else:
+            assert min(line["error"] for line in model.history) == pytest.approx(1.0 - right)
     seen: list = []
     with pytest.raises(BadInputError, match="validation: rows in memory has labels that the data does not have: 3, 5"):
         train((X, y), validation=(X[:2], np.array([3.0, 5.0])), on_iteration=seen.append, **options)

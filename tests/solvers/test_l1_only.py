@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from flint import fmpq, fmpq_mat
 from sklearn.linear_model import Lasso
 
 import streamcut
@@ -32,46 +32,28 @@ def text(n: int = 400, d: int = 3000, seed: int = 0) -> tuple[sp.csr_array, np.n
     return X, score
 
 
-def lasso_optimum(X: np.ndarray, y: np.ndarray, C: float, l1: float, free: bool) -> Fraction:
-    """The least λ‖w‖₁ + C Σ ½(⟨w, x⟩ + b − y)², over all patterns of signs."""
-    A = [[Fraction(v) for v in row] + [Fraction(1)] * free for row in X.tolist()]
-    t, price, lam, d = (
-        [Fraction(v) for v in y.tolist()],
-        Fraction(C),
-        [Fraction(l1)] * X.shape[1] + [Fraction(0)] * free,
-        X.shape[1],
-    )
-    best = objective(A, t, price, lam, [Fraction(0)] * len(lam))
-    for signs in product((-1, 0, 1), repeat=d):
-        signs += (1,) * free
-        on = [j for j in range(len(lam)) if signs[j]]
-        H = [[price * sum(row[i] * row[j] for row in A) for j in on] for i in on]
-        g = [price * sum(row[j] * v for row, v in zip(A, t, strict=True)) - lam[j] * signs[j] for j in on]
-        if (found := solved(H, g)) is None:
-            continue
-        w = [Fraction(0)] * len(lam)
-        for j, value in zip(on, found, strict=True):
-            w[j] = value
-        best = min(best, objective(A, t, price, lam, w))
-    return best
+def exactly(value: float) -> fmpq:
+    return fmpq(*value.as_integer_ratio())
 
 
-def objective(A: list, t: list, C: Fraction, l1: list, w: list) -> Fraction:
+def objective(A: list, t: list, C: fmpq, l1: list, w: list) -> fmpq:
     losses = ((sum(a * b for a, b in zip(row, w, strict=True)) - v) ** 2 / 2 for row, v in zip(A, t, strict=True))
-    return sum((a * abs(b) for a, b in zip(l1, w, strict=True)), Fraction(0)) + C * sum(losses)
+    return sum((a * abs(b) for a, b in zip(l1, w, strict=True)), fmpq(0)) + C * sum(losses)
 
 
-def solved(H: list, g: list) -> list | None:
-    """H⁻¹g, None for a singular H."""
-    rows = [[*row, v] for row, v in zip(H, g, strict=True)]
-    for i in range(len(rows)):
-        pivot = next((k for k in range(i, len(rows)) if rows[k][i]), None)
-        if pivot is None:
-            return None
-        rows[i], rows[pivot] = rows[pivot], rows[i]
-        rows[i] = [v / rows[i][i] for v in rows[i]]
-        rows = [row if k == i else [a - row[i] * b for a, b in zip(row, rows[i], strict=True)] for k, row in enumerate(rows)]
-    return [row[-1] for row in rows]
+def lasso_optimum(A: list, t: list, C: fmpq, l1: list) -> fmpq:
+    """The least Σ l1ⱼ|wⱼ| + C Σ ½(⟨w, x⟩ − y)², over all patterns of signs; what costs nothing has one sign."""
+    rows, best = fmpq_mat(A), objective(A, t, C, l1, [fmpq(0)] * len(l1))
+    H, g = C * (rows.transpose() * rows), C * (rows.transpose() * fmpq_mat([[v] for v in t]))
+    for signs in product(*((-1, 0, 1) if price else (1,) for price in l1)):
+        on, w = [j for j, sign in enumerate(signs) if sign], [fmpq(0)] * len(l1)
+        part = fmpq_mat([[H[i, j] for j in on] for i in on]) if on else None
+        if part is not None and part.det():
+            solved = part.solve(fmpq_mat([[g[j, 0] - l1[j] * signs[j]] for j in on]))
+            for k, j in enumerate(on):
+                w[j] = solved[k, 0]
+            best = min(best, objective(A, t, C, l1, w))
+    return best
 
 
 @pytest.mark.parametrize(("solver", "intercept"), HOW)
@@ -84,16 +66,16 @@ def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     y, C = rng.standard_normal(6) * 10.0 ** rng.uniform(-3, 3), float(10.0 ** rng.uniform(-3, 3))
     l1 = float(10.0 ** rng.uniform(-4, 0) * C * np.abs(X.T @ y).max())
     rule = {"tol_relative": (1e-2, 1e-6, 1e-12)[seed % 3], "tol": None, "max_passes": 40}
-    free = intercept == "free"
     model = train(streamcut.rows(X, y), task="regression", l1_only=l1, intercept=intercept, solver=solver, C=C, **rule)
-    A, t, found = [[Fraction(v) for v in row] for row in X.tolist()], [Fraction(v) for v in y.tolist()], model.certificate
-    optimum = lasso_optimum(X, y, C, l1, free)
-    assert Fraction(found.lower_bound) <= optimum
-    A, w = [[*row, Fraction(1)] for row in A], [*map(Fraction, model.weights.tolist()), Fraction(model.intercept)]
-    assert Fraction(found.primal) >= objective(A, t, Fraction(C), [Fraction(l1)] * 3 + [Fraction(0)], w)
-    if found.converged:
-        assert found.primal - found.lower_bound <= found.tolerance.gap
-    assert found.converged or seed % 3 == 2
+    certificate, free = model.certificate, [fmpq(1)] * (intercept == "free")
+    A, t = [[*map(exactly, row), *free] for row in X.tolist()], [*map(exactly, y.tolist())]
+    lam = [exactly(l1)] * 3 + [fmpq(0)] * len(free)
+    assert exactly(certificate.lower_bound) <= lasso_optimum(A, t, exactly(C), lam)
+    w = [*map(exactly, model.weights.tolist()), *([exactly(float(model.intercept))] * len(free))]
+    assert exactly(certificate.primal) >= objective(A, t, exactly(C), lam, w)
+    if certificate.converged:
+        assert certificate.primal - certificate.lower_bound <= certificate.tolerance.gap
+    assert certificate.converged or seed % 3 == 2
 
 
 def test_beyond_the_largest_all_weights_are_0():

@@ -28,15 +28,11 @@ DATA = {
     "queries with weights": {"y": THREE, "qid": QID, "weight": np.full(N, 2.0)},
 }
 RBF, SEVERAL, REST = {"kernel": "rbf"}, {"task": "multiclass"}, {"task": "multiclass", "strategy": "one-vs-rest"}
-NUMBER, CURVE = {"task": "regression"}, {"task": "regression", "kernel": "rbf"}
+CURVE = {"task": "regression", "kernel": "rbf"}
 OPTIONS = [  # (rows, options, what the message says): UsageError
-    *[
-        ("signs", options, next(iter(options)))
-        for options in (
-            {"C": 0}, {"C": -1.0}, {"C": float("nan")}, {"C": "1"}, {"tol": -1}, {"max_passes": 0}, {"workers": 0}, {"bias": -1},
-            {"max_cuts": 1}, {"lanes": 1.5}, {"no_such": 1}, {"tol": None, "tol_relative": None}, {"memory": "4"},
-        )
-    ],
+    *[("signs", options, next(iter(options))) for options in (
+        {"tol": -1}, {"bias": -1}, {"max_cuts": 1}, {"lanes": 1.5}, {"tol": None, "tol_relative": None}, {"memory": "4"},
+    )],
     ("signs", {"solver": "cpa", "cut": "exact"}, "cut"),
     ("signs", {"solver": "bundle-dca", "max_cuts": 3}, "^max_cuts: 3 is an option of newton.*bundle-dca does not"),
     ("signs", {"solver": "bundle-dca", "row_cache": "100B"}, "row_cache: 100B is too little"),
@@ -54,9 +50,7 @@ OPTIONS = [  # (rows, options, what the message says): UsageError
     ("signs", {"scale": "std", **RBF, "nystroem": 5, "solver": "ocas"}, "scale"),
     ("signs", {"scale": "std", **RBF}, "scale"),
     # a free intercept
-    ("signs", {"intercept": "free", "bias": 2.0}, "^bias:"),
     ("signs", {"intercept": "free", "l1": 1.0, "solver": "ocas"}, "^l1:"),
-    ("numbers", {"intercept": "free", "l1": 1.0, **NUMBER, "loss": "poisson"}, "^l1:"),
     ("signs", {"intercept": "free", "l1": 1.0, "solver": "bundle-dca", "cut": "exact"}, "^cut:"),
     ("signs", {"intercept": "free", "loss": "f1", "solver": "ocas"}, "^intercept:"),
     ("classes", {"intercept": "free", **SEVERAL}, "^intercept:.* take strategy one-vs-rest"),

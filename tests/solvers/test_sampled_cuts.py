@@ -73,35 +73,11 @@ def hinge_primal(K, sign, C, coefficients):
     return 0.5 * coefficients @ f + C * np.maximum(0.0, 1.0 - sign * f).sum()
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_samples_of_some_rows_come_close(solver):
-    X, y = rings(600)
-    Xt, yt = rings(2000, seed=1)
-    exact = train(streamcut.rows(X, y), solver=solver, bias=0, samples=600, **RBF)
-    some = train(streamcut.rows(X, y), solver=solver, bias=0, samples=150, **RBF)
-    errors = [np.mean(model.predict(Xt) != yt) for model in (exact, some)]
-    assert exact.converged
-    assert (some.stop_reason, some.converged) == ("samples", False)
-    assert errors[1] <= errors[0] + 0.02
-    other = train(streamcut.rows(X, y), solver=solver, bias=0, samples=150, seed=1, **RBF)
-    assert other.coefficients.tobytes() != some.coefficients.tobytes()
-
-
-def test_kernel_values_are_counted():
+def test_kernel_values_are_those_of_rows_and_samples():
     X, y = rings()
-    n, r, common = len(y), 30, {"bias": 0, "tol": 1e-2, **RBF}
-    linear = train(streamcut.rows(X, y), solver="sampled-linear", samples=r, **common)
-    cuts = linear.facts["iterations"] - 1
-    assert linear.facts["kernel_evaluations"] <= cuts * (n * r + r * r)  # O(T m r)
-    assert linear.facts["kernel_evaluations"] > 0.9 * cuts * n * r
-    counts = []
-    for rows in (n, 5 * n):  # O(T² r²), whatever m is
-        X, y = rings(rows)
-        constant = train(streamcut.rows(X, y), solver="sampled-constant", samples=r, max_passes=2, **common).facts
-        T = constant["iterations"]
-        assert constant["kernel_evaluations"] <= r * r * (T * (T - 1) / 2 + T)
-        counts.append(constant["kernel_evaluations"])
-    assert max(counts) <= 3 * min(counts)
+    facts = train((X, y), solver="sampled-linear", samples=30, bias=0, tol=1e-2, **RBF).facts
+    cuts = facts["iterations"] - 1
+    assert 0.9 * cuts * len(y) * 30 < facts["kernel_evaluations"] <= cuts * (len(y) * 30 + 30 * 30)  # O(T m r)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -181,15 +157,17 @@ def test_lies_are_caught(classes):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_estimates_are_no_convergence(solver):
-    outcomes = set()
+    outcomes, coefficients = set(), set()
     for seed in range(5):
         X, y, _ = problem(seed, n=300)
         model = train(streamcut.rows(X, y), solver=solver, samples=20, seed=seed, tol=1e-2, C=5.0, **RBF)
         found = model.certificate
         outcomes.add(str(model.stop_reason))
+        coefficients.add(model.coefficients.tobytes())
         assert model.converged == (found.gap <= 1e-2 * found.c_bar)
         assert str(model.stop_reason) == ("converged" if model.converged else "samples")
     assert "samples" in outcomes
+    assert len(coefficients) == 5
     words = model.in_words()
     assert words.startswith("Not converged: the tolerance is met by the estimate from samples")
     assert "a larger samples helps" in words
