@@ -265,15 +265,14 @@ class FileStates:
     def watch(self, blocks: Iterator[T]) -> Iterator[T]:
         """`blocks`, which are read from these files. At their end, and before the error that ends them early (a file cut short
         looks like a malformed one), raises ChangedInputError, naming the file, unless all files are as they were."""
+        failure = None
         try:
             yield from blocks
-        except Exception:
-            self._expect()
-            raise
-        self._expect()
-
-    def _expect(self) -> None:
+        except Exception as error:
+            failure = error
         now = self._now()
         for name in sorted({*self._before, *now}):
             if self._before.get(name) != now.get(name):
                 raise ChangedInputError(f"{name}: changed while it was read; convert it again once nothing writes to it")
+        if failure is not None:
+            raise failure
