@@ -88,13 +88,13 @@ def make_plan(
     """
     limit, threads, base, sorting = settings.memory, settings.threads, resident_bytes(), settings.sorting
     shard_nnz, features = settings.shard_nnz or earlier.get("shard_nnz"), earlier.get("features")
-    known = _LIMIT if limit is None else limit
-    kept = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
+    assumed = _LIMIT if limit is None else limit
+    kept = min(max(int((assumed - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
     keeping = (kept, _FEATURES_LEAST) if features is None else (features,)
     shards = [shard_nnz]
     if shard_nnz is None:
         sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // _SHARD_LEAST).bit_length())]
-        shards = [size for size in sizes if writer_bytes(size, 1, remote) <= known // 4 or size == _SHARD_LEAST]
+        shards = [size for size in sizes if writer_bytes(size, 1, remote) <= assumed // 4 or size == _SHARD_LEAST]
     choices = []
     for kept, shard, count, block in product(dict.fromkeys(keeping), shards, dict.fromkeys((threads, 1)), _BLOCKS):
         counted = kept if n_features is None else n_features if n_features <= kept else 0

@@ -73,12 +73,12 @@ class Folder:
 
     def names(self) -> dict[str, int]:
         """{name: bytes} of all files but the lock."""
-        found = {}
+        sizes = {}
         for folder, _, names in os.walk(self.root):
             for path in (Path(folder, name) for name in names):
-                found[path.relative_to(self.root).as_posix()] = path.lstat().st_size
-        found.pop(LOCK, None)
-        return found
+                sizes[path.relative_to(self.root).as_posix()] = path.lstat().st_size
+        sizes.pop(LOCK, None)
+        return sizes
 
     def size(self, name: str) -> int | None:
         """Bytes of a file; None when there is none."""

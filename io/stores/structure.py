@@ -73,11 +73,11 @@ def first_problem(
     """
     if data is not None and len(data) != len(indices):
         return "data", f"has {len(data)} values for {len(indices)} indices"
-    rising, found = _indptr_ok(indptr, len(indices))
+    rising, most = _indptr_ok(indptr, len(indices))
     if not rising:
         return "indptr", "does not rise from 0 to the number of entries"
-    if longest is not None and found > longest:
-        return "indptr", f"has a row of {found:,} entries, and the manifest says {longest:,} at most"
+    if longest is not None and most > longest:
+        return "indptr", f"has a row of {most:,} entries, and the manifest says {longest:,} at most"
     increasing, inside = _indices_ok(indptr, indices, n_features)
     if not increasing:
         return "indices", "does not increase strictly within every row"

@@ -110,8 +110,8 @@ class StoreWriter:
         self.position: dict | None = None
         self._files, self._layout = files_of(path), import_module(f"streamcut.io.stores.{_LAYOUTS[backend]}")
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
-        own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
-        self._options = {**options, **own, "streamcut": streamcut.__version__}
+        form = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
+        self._options = {**options, **form, "streamcut": streamcut.__version__}
         self._first_entry = canonical_json({"options": self._options, "run": uuid.uuid4().hex})
         self._resume, self._force, self._threads = resume, force, threads
         self._statistics = StatisticsBuilder()
