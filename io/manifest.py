@@ -11,7 +11,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from streamcut.io.stores.spec import CHUNK, DTYPES, FORMAT_VERSION, NEEDS, SHARD
 
 MAX_DISTINCT_LABELS = 4096
 MAX_MANIFEST = 1 << 28  # bytes: its length for a store of a trillion entries
-_ARRAY_FIELDS = ("dtype", "size", "content_crc32c", "stored_bytes", "stored_crc32c")
 _BY_LABEL = ("labels", "label_weights")  # lists of pairs, because keys are texts in JSON
 
 
@@ -253,7 +252,7 @@ def chunk_length(info: ArrayInfo) -> int:
 
 def shard_record(shard: ShardInfo) -> dict:
     """A shard in JSON types."""
-    arrays = {name: [getattr(array, field) for field in _ARRAY_FIELDS] for name, array in shard.arrays.items()}
+    arrays = {name: astuple(array) for name, array in shard.arrays.items()}
     return {"rows": shard.rows, "nnz": shard.nnz, "ones": shard.ones, "arrays": arrays, "files": shard.files}
 
 

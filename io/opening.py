@@ -112,14 +112,14 @@ def _no_store(path: Path) -> StreamcutError:
     return NotFoundError(f"{path}: {what}")
 
 
-def recipe_from(given: Any) -> Recipe | None:
-    """`given` if it is a Recipe (or None), else the recipe in the model, store or JSON file of that path.
+def recipe_from(source: Any) -> Recipe | None:
+    """`source` if it is a Recipe (or None), else the recipe in the model, store or JSON file of that path.
 
     Raises NotFoundError if there is none, BadInputError for a damaged one.
     """
-    if given is None or isinstance(given, Recipe):
-        return given
-    path = os.fspath(given)
+    if source is None or isinstance(source, Recipe):
+        return source
+    path = os.fspath(source)
     if (size_of(path) is None or is_store(path)) if is_url(path) else os.path.isdir(path):
         if (stored := open_dataset(path).recipe) is None:
             raise NotFoundError(f"{path}: the store has no recipe: it is not recorded how its features were made")

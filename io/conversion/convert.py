@@ -27,7 +27,7 @@ from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, Us
 from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.shown import Shown, expect_known, warn
-from streamcut.foundation.systems import give_back, resident_bytes
+from streamcut.foundation.systems import give_back
 from streamcut.io.conversion.options import ConvertOptions, spelled
 from streamcut.io.conversion.plan import (
     ConvertPlan,
@@ -49,7 +49,7 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.lazy import framed
 from streamcut.io.sources.source import Sizes, describe
-from streamcut.io.stores.files import discard, files_of, has_rows, is_store, settle, unfinished
+from streamcut.io.stores.files import files_of, is_store, settle, unfinished
 from streamcut.io.stores.spec import SCRATCH
 from streamcut.io.stores.writer import StoreWriter
 
@@ -211,23 +211,19 @@ class Work:
                 earlier = open_dataset(path).manifest.source.get("made_from", {})
         widths = settings.n_features, self.source.n_features
         self.plan = make_plan(
-            settings.memory,
-            base=resident_bytes(),
-            threads=settings.threads,
-            shard_nnz=settings.shard_nnz or earlier.get("shard_nnz"),
-            sorting=settings.sorting,
+            settings,
+            earlier,
+            remote=is_url(outputs[0]),
+            n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
             learning="max_categories" in form.options and not (settings.hash_bits or settings.recipe),
             writers=len(outputs),
             held=self.source.held_bytes,
-            remote=is_url(outputs[0]),
-            n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
-            features=earlier.get("features"),
         )
         self.source.begin(Sizes(self.plan.block_bytes, self.plan.row_bytes, self.plan.key_bytes, self.plan.threads))
         described = [*self.source.identity["inputs"], *(describe(path) for path in side_files)]
         self._record = {**lasting_options(settings, self.plan, kind), "inputs": list(map(list, described))}
         self._writers, self._made = dict[str, StoreWriter](), dict[str, Manifest]()
-        self.read = self._stored = 0
+        self.read = 0
 
     def recipe(self) -> Recipe | None:
         """The recipe of the source, with the feature names given by the options."""
@@ -253,11 +249,8 @@ class Work:
                 if self._writers:
                     self._sorted() if settings.sorting else self._as_they_come()
             except (BadInputError, MemoryBudgetError) as error:
-                mixed = isinstance(error, ChangedInputError)  # stores are a mixture of old and new rows
-                for path, writer in self._writers.items():
-                    if path not in self._made and (mixed or not has_rows(path)):
-                        writer.__exit__()
-                        discard(path)
+                for writer in self._writers.values():  # where inputs changed, stores are a mixture of old and new rows
+                    writer.abandon(rows_too=isinstance(error, ChangedInputError))
                 raise
         first, recipe, sizes = self._made[self._outputs[0]].source, self.source.recipe(), self._sizes()
         return ConvertReport(
@@ -361,13 +354,13 @@ class Work:
     def _share(self, place: dict) -> tuple[float | None, int | None]:
         """(share of the input read, bytes of it), as far as they are known at a position of the source."""
         rows, sizes = getattr(self.source, "total_rows", None), self._sizes()
+        total = None if None in sizes else sum(sizes)
         if rows is not None:
             share = self.read / max(1, rows)
-            return share, None if None in sizes else int(share * sum(sizes))
-        if None in sizes or self._listener is None:
+            return share, None if total is None else int(share * total)
+        if total is None or self._listener is None or (done := sum(sizes[: place["file"]]) + place["taken"]) > total:
             return None, None
-        done = sum(sizes[: place["file"]]) + place["taken"]
-        return (done / max(1, sum(sizes)), done) if done <= sum(sizes) else (None, None)
+        return done / max(1, total), done
 
     def _tell(self, phase: str, rows: int, share: float | None, bytes_read: int | None) -> None:
         """Call the listener, if there is one, at most every _EVERY seconds."""

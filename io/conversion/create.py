@@ -5,24 +5,22 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
-from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.arrays import column_names, entries_of, matrix_of
-from streamcut.io.sources.canonical import RowRules, canonical
+from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.source import GroupCheck, expect_short
-from streamcut.io.stores.files import discard, expect_free, has_rows, unfinished
+from streamcut.io.stores.files import expect_free, unfinished
 from streamcut.io.stores.writer import StoreWriter
 
 
@@ -148,12 +146,12 @@ class NewStore:
             raise UsageError(f"{self.path}: rows with a qid cannot be resumed; begin anew without resume")
         rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, self._n_features)
         labels = np.zeros(n) if y is None else labels_of(y, self._labels, self.n_rows)
-        per_row = [labels, *(None if column is None else np.asarray(column) for column in (qid, weight))]
+        groups, weights = (None if column is None else np.asarray(column) for column in (qid, weight))
         first = self.n_rows
         for part in entries_of(matrix):
             rows = slice(self.n_rows - first, self.n_rows - first + part.n_rows)
-            here: Any = dict(zip(("labels", "qid", "weight"), (c if c is None else c[rows] for c in per_row), strict=True))
-            labelled = replace(part, **here)
+            per_row = (None if column is None else column[rows] for column in (labels, groups, weights))
+            labelled = RawRows(part.indptr, part.indices, part.values, *per_row)
             for raw in labelled.pieces():
                 expect_short(len(raw.indices), self._row_bytes, f"row {self.n_rows} (0-based)")
                 chunk = canonical(raw, rules, self.counters, self.path, self.n_rows, self.n_rows)
@@ -180,22 +178,12 @@ class NewStore:
                 source = {"made_from": {"inputs": []}, "counters": dict(+self.counters)}
                 self.statistics = writer.finish(source, recipe).statistics
         finally:
-            writer.__exit__()
-            if self.statistics is None and not has_rows(self.path):
-                discard(self.path)
+            writer.abandon()
 
     def _open(self, n_features: int | None, earlier: dict) -> StoreWriter:
         """Begin, or continue a store begun with the options `earlier`: restore what the blocks before the crash determined."""
         options = self._options
-        plan = make_plan(
-            options.memory,
-            resident_bytes(),
-            threads=options.threads,
-            shard_nnz=options.shard_nnz or earlier.get("shard_nnz"),
-            remote=is_url(self.path),
-            n_features=n_features,
-            features=earlier.get("features"),
-        )
+        plan = make_plan(options, earlier, remote=is_url(self.path), n_features=n_features)
         self._row_bytes, self._n_features = plan.row_bytes, n_features
         identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
         identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}

@@ -205,7 +205,7 @@ class ConvertOptions:
 
 def spelled(options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` of `convert` as fields of ConvertOptions. Raises UsageError for one that is given by both of its names."""
-    names = {known.flag: name for name, known in options_of(ConvertOptions).items() if known.flag}
+    names = {declared.flag: name for name, declared in options_of(ConvertOptions).items() if declared.flag}
     if twice := next((spelling for spelling, name in names.items() if {spelling, name} <= options.keys()), None):
         raise UsageError(f"{twice} and {names[twice]} are one option; give {twice}")
     return {names.get(name, name): value for name, value in options.items()}
@@ -223,56 +223,56 @@ def _bytes(memory: int | str | None) -> int | None:
     return parse_size(memory, option="--memory", total=memory_of_machine()[0])
 
 
-def _text(given: str | os.PathLike, option: str, instead: str = "") -> str:
+def _text(value: str | os.PathLike, option: str, instead: str = "") -> str:
     """The text of the file that an option names, or of which it may name something else instead."""
     try:
-        return read_file(given).decode("utf-8-sig")
+        return read_file(value).decode("utf-8-sig")
     except OSError as error:
-        what = f"{given!r} is neither {instead} nor a readable file" if instead else f"{os.fspath(given)}: cannot be read"
+        what = f"{value!r} is neither {instead} nor a readable file" if instead else f"{os.fspath(value)}: cannot be read"
         raise NotFoundError(f"{option}: {what} ({error.strerror})") from None
     except UnicodeDecodeError as error:
-        raise UsageError(f"{option}: {os.fspath(given)}: not UTF-8 ({error})") from None
+        raise UsageError(f"{option}: {os.fspath(value)}: not UTF-8 ({error})") from None
 
 
-def _feature_names(given: Any) -> tuple[str, ...] | None:
+def _feature_names(value: Any) -> tuple[str, ...] | None:
     """Names from a file with one a line, or from a sequence of them."""
-    if given is None:
+    if value is None:
         return None
-    if not isinstance(given, str | os.PathLike):
-        return tuple(str(name) for name in given)
-    names = _text(given, "--feature-names").splitlines()
+    if not isinstance(value, str | os.PathLike):
+        return tuple(str(name) for name in value)
+    names = _text(value, "--feature-names").splitlines()
     if not names or not all(name.strip() for name in names):
         line = next((number for number, name in enumerate(names, start=1) if not name.strip()), 1)
-        raise UsageError(f"--feature-names: {os.fspath(given)}:{line}: no name on this line; write one line per feature")
+        raise UsageError(f"--feature-names: {os.fspath(value)}:{line}: no name on this line; write one line per feature")
     return tuple(name.strip() for name in names)
 
 
-def _stop_words(given: Any) -> tuple[str, ...] | None:
+def _stop_words(value: Any) -> tuple[str, ...] | None:
     """Stop words, sorted, in lower case: the English list, those of a file, or those given."""
-    if given is None or (not isinstance(given, str | os.PathLike) and not given):
+    if value is None or (not isinstance(value, str | os.PathLike) and not value):
         return None
-    if given == "english":
+    if value == "english":
         from streamcut.io.tables.texts import ENGLISH
 
         return tuple(sorted(ENGLISH))
-    if not isinstance(given, str | os.PathLike):
-        return tuple(sorted({str(word).strip().lower() for word in given}))
-    words = _text(given, "--stop-words", "english").split()
+    if not isinstance(value, str | os.PathLike):
+        return tuple(sorted({str(word).strip().lower() for word in value}))
+    words = _text(value, "--stop-words", "english").split()
     if not words:
-        raise UsageError(f"--stop-words: {os.fspath(given)}: no words in it")
+        raise UsageError(f"--stop-words: {os.fspath(value)}: no words in it")
     return tuple(sorted({word.lower() for word in words}))
 
 
-def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | None:
+def _label_map(value: Mapping[str, float] | str | None) -> dict[str, float] | None:
     """{word: label} from `a=1,b=2`, from a file with one such pair a line, or from a mapping."""
-    if given is None:
+    if value is None:
         return None
-    if isinstance(given, Mapping):
-        pairs: list[Any] = [[str(word), label] for word, label in given.items()]
+    if isinstance(value, Mapping):
+        pairs: list[Any] = [[str(word), label] for word, label in value.items()]
     else:
-        lines = given.split(",") if "=" in given else _text(given, "--label-map", "word=number,…").splitlines()
-        pairs = [line.rsplit("=", 1) for line in lines if "=" in given or line.strip()]
-    found: dict[str, float] = {}
+        lines = value.split(",") if "=" in value else _text(value, "--label-map", "word=number,…").splitlines()
+        pairs = [line.rsplit("=", 1) for line in lines if "=" in value or line.strip()]
+    labels: dict[str, float] = {}
     for pair in pairs:
         try:
             word, label = pair[0].strip(), float(pair[1])
@@ -280,9 +280,9 @@ def _label_map(given: Mapping[str, float] | str | None) -> dict[str, float] | No
             raise UsageError(f"--label-map: {'='.join(map(str, pair))!r} is not word=number") from None
         if not math.isfinite(label):
             raise UsageError(f"--label-map: {word!r} becomes {label}; labels are finite numbers")
-        if word in found:
+        if word in labels:
             raise UsageError(f"--label-map: {word!r} is given twice")
-        found[word] = label
-    if not found:
+        labels[word] = label
+    if not labels:
         raise UsageError("--label-map: no pair word=number")
-    return found
+    return labels

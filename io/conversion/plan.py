@@ -10,6 +10,7 @@ from itertools import product
 from typing import Any
 
 from streamcut.errors import MemoryBudgetError, NotFoundError, StreamcutError, UsageError
+from streamcut.foundation.systems import resident_bytes
 from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.features import BYTES
@@ -69,33 +70,31 @@ class ConvertPlan:
 
 
 def make_plan(
-    limit: int | None,
-    base: int,
+    settings: ConvertOptions,
+    earlier: dict[str, Any],
     *,
-    threads: int,
-    shard_nnz: int | None,
-    sorting: bool = False,
+    remote: bool,
+    n_features: int | None,
     learning: bool = False,
     writers: int = 1,
     held: int = 0,
-    remote: bool = False,
-    n_features: int | None = None,
-    features: int | None = None,
 ) -> ConvertPlan:
-    """The largest shards, threads and blocks, in this order, that fit below `limit` (None: 1 GB, or 500 MB more than the least).
+    """The largest shards, threads and blocks, in this order, that fit below --memory (by default 1 GB, or 500 MB more than the
+    least) with what is resident now.
 
-    base: resident bytes before the work; held: what the source holds in addition to blocks; remote: shards go to a URL.
-    The size of shards changes the result. If `shard_nnz` is not given, it follows from `limit`, not from the current resident
-    memory, unless nothing would fit. n_features: None while unknown; features: of a conversion to be resumed.
-    Raises MemoryBudgetError with both numbers.
+    earlier: the options of what is to be resumed; remote: shards go to a URL; n_features: None while unknown; held: what the
+    source holds in addition to blocks. The size of shards changes the result: unless it is given, it follows from the limit, not
+    from the current resident memory, unless nothing would fit. Raises MemoryBudgetError with both numbers.
     """
-    known = _LIMIT if limit is None else limit
-    kept = min(max(int((known - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
+    limit, threads, base, sorting = settings.memory, settings.threads, resident_bytes(), settings.sorting
+    shard_nnz, features = settings.shard_nnz or earlier.get("shard_nnz"), earlier.get("features")
+    assumed = _LIMIT if limit is None else limit
+    kept = min(max(int((assumed - _WITHOUT_FEATURES) * _FOR_FEATURES) // BYTES, _FEATURES_LEAST), MOST_FEATURES)
     keeping = (kept, _FEATURES_LEAST) if features is None else (features,)
     shards = [shard_nnz]
     if shard_nnz is None:
         sizes = [SHARD_NNZ >> k for k in range((SHARD_NNZ // _SHARD_LEAST).bit_length())]
-        shards = [size for size in sizes if writer_bytes(size, 1, remote) <= known // 4 or size == _SHARD_LEAST]
+        shards = [size for size in sizes if writer_bytes(size, 1, remote) <= assumed // 4 or size == _SHARD_LEAST]
     choices = []
     for kept, shard, count, block in product(dict.fromkeys(keeping), shards, dict.fromkeys((threads, 1)), _BLOCKS):
         counted = kept if n_features is None else n_features if n_features <= kept else 0
@@ -115,8 +114,7 @@ def make_plan(
         )
     needed, shard, count, block, kept = fitting[0]
     left = limit - needed
-    sort_bytes = _SORT_LEAST + left // 2 if sorting else 0
-    left -= left // 2 if sorting else 0
+    sort_bytes, left = (_SORT_LEAST + left // 2, left - left // 2) if sorting else (0, left)
     key_bytes, row_bytes = (_KEYS_LEAST + left * 3 // 4, left // 4) if learning else (0, left)
     return ConvertPlan(limit, count, block, shard, sort_bytes, key_bytes, row_bytes, kept)
 

@@ -136,6 +136,7 @@ class _Run:
         self._path, self._types = path, {name: column.dtype for name, column in columns.items()}
         self.unread, self.longest = len(columns["key"]), int(columns["length"].max())
         self._next = dict.fromkeys(columns, 0)  # element of each array
+        self._ahead: tuple[np.ndarray, np.ndarray] | None = None
         with ExitStack() as stack:
             files = {name: stack.enter_context(open(path / name, "wb")) for name in columns}
             for chunk, keys in _in_order(columns):
@@ -149,14 +150,16 @@ class _Run:
 
     def ahead(self, memory: int) -> tuple[np.ndarray, np.ndarray]:
         """(keys, entries up to the end of each) of the next rows, as many as take `memory` bytes, but at least one."""
-        most = min(self.unread, max(1, memory // self.row_bytes(0)))
-        lengths = self._read("length", most)
-        rows = max(1, int(np.searchsorted(np.cumsum(self.row_bytes(lengths)), memory, side="right")))
-        return self._read("key", min(rows, most)), np.cumsum(lengths[:rows])
+        if self._ahead is None:  # others may be taken from other runs first
+            most = min(self.unread, max(1, memory // self.row_bytes(0)))
+            lengths = self._read("length", most)
+            rows = max(1, int(np.searchsorted(np.cumsum(self.row_bytes(lengths)), memory, side="right")))
+            self._ahead = self._read("key", min(rows, most)), np.cumsum(lengths[:rows])
+        return self._ahead
 
     def take(self, rows: int, entries: int) -> Columns:
         """The next rows, which have this many entries."""
-        taken = {}
+        taken, self._ahead = {}, None
         for name in self._types:
             count = entries if name in _ENTRIES else rows
             taken[name] = self._read(name, count)

@@ -36,7 +36,7 @@ def claim(path: str) -> Format | None:
     """The format that a name claims, compressed or not."""
     stem, suffix = os.path.splitext(path_in(path).lower())
     ending = os.path.splitext(stem)[1] if suffix in _COMPRESSED else suffix
-    return next((each for each in FORMATS.values() if ending in each.suffixes), None)
+    return next((form for form in FORMATS.values() if ending in form.suffixes), None)
 
 
 def _expect_native(path: str) -> None:
@@ -68,12 +68,12 @@ def sniff(path: str) -> str:
         return (claimed or SVMLIGHT).name
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}") from None
-    found = _sniff_head(path, head)
-    if claimed is not None and claimed.heads and claimed is not MTX and found != claimed.name:
+    kind = _sniff_head(path, head)
+    if claimed is not None and claimed.heads and claimed is not MTX and kind != claimed.name:
         raise BadInputError(
-            f"{path}: the name says {claimed.name}, the content does not (it looks like {found}); say what it is with --format"
+            f"{path}: the name says {claimed.name}, the content does not (it looks like {kind}); say what it is with --format"
         )
-    return found
+    return kind
 
 
 def is_raw(path: str) -> bool:
@@ -120,8 +120,8 @@ def _sniff_url(url: str) -> str:
     if size == 0:
         return SVMLIGHT.name
     head = read_object(url, 16)
-    local = [each for each in FORMATS.values() if not each.remote]
-    if claimed in local or any(head.startswith(each.heads) for each in local):
+    local = [form for form in FORMATS.values() if not form.remote]
+    if claimed in local or any(head.startswith(form.heads) for form in local):
         raise NotFoundError(f"{url}: a file of this kind is read from a disk only; copy it there")
     return _sniff_head(url, head)
 
@@ -143,8 +143,8 @@ def _sniff_head(path: str, head: bytes) -> str:
             what = _SPREADSHEET if "xl/workbook.xml" in names else f"{what}; unzip it, and give what was in it"
             raise BadInputError(f"{path}: {what}")
         return (STORE if MANIFEST in names else NPZ).name
-    for name, each in FORMATS.items():
-        if head.startswith(each.heads):
+    for name, form in FORMATS.items():
+        if head.startswith(form.heads):
             return name
     claimed = claim(path)
     return claimed.name if claimed is not None and (claimed is MTX or not claimed.heads) else SVMLIGHT.name
@@ -169,8 +169,8 @@ def _sniff_directory(path: str) -> str:
 
 def _of_members(path: str, members: set[str]) -> str:
     """The format of an HDF5 or Zarr group, also of a damaged or unfinished store: opening it will tell."""
-    for name, each in FORMATS.items():
-        if each.members and members.issuperset(each.members):
+    for name, form in FORMATS.items():
+        if form.members and members.issuperset(form.members):
             return name
     held = sorted(name for name in members if not name.startswith(_ANY))
     raise NotFoundError(
@@ -186,14 +186,14 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
     named twice.
     """
     paths: list[str] = []
-    known: dict[str, str] = {}
-    for name in (match for given in inputs for match in matches(given)):
+    folders: dict[str, str] = {}
+    for name in (match for path in inputs for match in matches(path)):
         kind = SVMLIGHT.name
         if os.path.isdir(name):
             kind = wanted if wanted == DOCUMENTS.name else _sniff_directory(name)
         if kind != SVMLIGHT.name:
             paths.append(name)
-            known[name] = kind
+            folders[name] = kind
         else:
             paths += _files_of(name)
     expect_once(paths)
@@ -201,11 +201,11 @@ def find_files(inputs: Sequence[str], wanted: str) -> tuple[str, list[str]]:
         raise UsageError("no input; name files, directories, globs, stores, or - for standard input")
     if wanted != "auto":
         return wanted, paths
-    found = {path: known.get(path) or sniff(path) for path in paths}
-    if len(set(found.values())) > 1:
-        listing = ", ".join(f"{path} ({kind})" for path, kind in list(found.items())[:6])
+    kinds = {path: folders.get(path) or sniff(path) for path in paths}
+    if len(set(kinds.values())) > 1:
+        listing = ", ".join(f"{path} ({kind})" for path, kind in list(kinds.items())[:6])
         raise UsageError(f"the inputs are of different formats: {listing}; convert them one format at a time, or give --format")
-    return found[paths[0]], paths
+    return kinds[paths[0]], paths
 
 
 def with_lists(kind: str, paths: Sequence[str], index_column: str) -> str:
@@ -217,8 +217,8 @@ def with_lists(kind: str, paths: Sequence[str], index_column: str) -> str:
     from streamcut.io.tables.files import ParquetTable
 
     schema = ParquetTable(paths[0]).schema()
-    found = schema.field(index_column).type if index_column in schema.names else pa.null()
-    return LISTS.name if pa.types.is_list(found) or pa.types.is_large_list(found) else kind
+    column = schema.field(index_column).type if index_column in schema.names else pa.null()
+    return LISTS.name if pa.types.is_list(column) or pa.types.is_large_list(column) else kind
 
 
 def _files_of(name: str) -> list[str]:
@@ -226,16 +226,16 @@ def _files_of(name: str) -> list[str]:
 
     Raises UsageError for folders whose names hold a column (`year=2024`), which would be lost.
     """
-    found = inputs_of(name)
-    if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in found):
-        return found
-    for path in found:
+    files = inputs_of(name)
+    if not os.path.isdir(name) or not any((claimed := claim(path)) and claimed.remote for path in files):
+        return files
+    for path in files:
         folders = os.path.relpath(path, name).split(os.sep)[:-1]
         if held := next((folder for folder in folders if "=" in folder), None):
             raise UsageError(
                 f"{path}: folders such as {held} hold a column in their names, which is not read; write it into the files"
             )
-    return [path for path in found if not os.path.basename(path).startswith("_")]
+    return [path for path in files if not os.path.basename(path).startswith("_")]
 
 
 class ChangedInputError(BadInputError):
@@ -253,27 +253,26 @@ class FileStates:
         self._before = self._now()
 
     def _now(self) -> dict[str, tuple[int, int]]:
-        found = {}
+        states = {}
         for path in self._paths:
             for name in [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] or [path]:
                 with suppress(OSError, ValueError, AttributeError):  # it does not exist; standard input is closed, or no file
                     state = os.fstat(sys.stdin.fileno()) if path == STDIN else os.stat(name)
                     if stat.S_ISREG(state.st_mode):
-                        found[name] = (state.st_size, state.st_mtime_ns)
-        return found
+                        states[name] = (state.st_size, state.st_mtime_ns)
+        return states
 
     def watch(self, blocks: Iterator[T]) -> Iterator[T]:
         """`blocks`, which are read from these files. At their end, and before the error that ends them early (a file cut short
         looks like a malformed one), raises ChangedInputError, naming the file, unless all files are as they were."""
+        failure = None
         try:
             yield from blocks
-        except Exception:
-            self._expect()
-            raise
-        self._expect()
-
-    def _expect(self) -> None:
+        except Exception as error:
+            failure = error
         now = self._now()
         for name in sorted({*self._before, *now}):
             if self._before.get(name) != now.get(name):
                 raise ChangedInputError(f"{name}: changed while it was read; convert it again once nothing writes to it")
+        if failure is not None:
+            raise failure

@@ -228,14 +228,14 @@ STORE = _matrix(
     options=_KEPT,
 )
 _LISTED = (SVMLIGHT, CSV, TSV, JSONL, PARQUET, ARROW, DOCUMENTS, FRAME, NPZ, NPY, MTX, ANNDATA, LISTS, TENX, VW, STORE)
-FORMATS: dict[str, Format] = {each.name: each for each in _LISTED}
-ASKED = tuple(name for name, each in FORMATS.items() if each.help)
+FORMATS: dict[str, Format] = {form.name: form for form in _LISTED}
+ASKED = tuple(name for name, form in FORMATS.items() if form.help)
 SCORED = tuple(name for name in ASKED if FORMATS[name].scored)  # what `predict` and `evaluate` read without a store
 
 
 def kinds_with(option: str) -> tuple[str, ...]:
     """The formats that have an option of `convert`; () if all have it."""
-    return tuple(name for name, each in FORMATS.items() if option in each.options)
+    return tuple(name for name, form in FORMATS.items() if option in form.options)
 
 
 def listing() -> str:

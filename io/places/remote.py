@@ -278,8 +278,8 @@ def objects_below(url: str) -> dict[str, int]:
     store, path = located(url)
 
     async def listed() -> dict[str, int]:
-        found = [entry async for batch in obstore.list(store, f"{path}/" if path else None) for entry in batch]
-        return {entry["path"].removeprefix(f"{path}/" if path else ""): entry["size"] for entry in found}
+        entries = [entry async for batch in obstore.list(store, f"{path}/" if path else None) for entry in batch]
+        return {entry["path"].removeprefix(f"{path}/" if path else ""): entry["size"] for entry in entries}
 
     try:
         return answer(url, listed)

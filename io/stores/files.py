@@ -14,7 +14,6 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -37,7 +36,6 @@ from streamcut.io.places.remote import (
 )
 from streamcut.io.stores.spec import EXTRAS, JOURNAL, LOCK, MANIFEST, METADATA, SCRATCH, SHARDS
 
-_REQUESTS = 16  # at once, to a server that lists nothing
 _IN_FLIGHT = 64  # uploads at once
 _SHOWN = 3
 
@@ -75,17 +73,17 @@ class Folder:
 
     def names(self) -> dict[str, int]:
         """{name: bytes} of all files but the lock."""
-        found = {}
+        sizes = {}
         for folder, _, names in os.walk(self.root):
             for path in (Path(folder, name) for name in names):
-                found[path.relative_to(self.root).as_posix()] = path.lstat().st_size
-        found.pop(LOCK, None)
-        return found
+                sizes[path.relative_to(self.root).as_posix()] = path.lstat().st_size
+        sizes.pop(LOCK, None)
+        return sizes
 
-    def sizes(self, wanted: Iterable[str]) -> dict[str, int]:
-        """{name: bytes} of at least those of the files `wanted` that there are."""
-        paths = ((name, Path(self.root, name)) for name in wanted)
-        return {name: path.stat().st_size for name, path in paths if path.is_file()}
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None when there is none."""
+        path = Path(self.root, name)
+        return path.stat().st_size if path.is_file() else None
 
     def remove(self, name: str) -> None:
         """Remove a file if there is one, and the folders that it leaves empty."""
@@ -143,12 +141,8 @@ class Objects:
     def names(self) -> dict[str, int]:
         return objects_below(self.root) if self._listed else {}
 
-    def sizes(self, wanted: Iterable[str]) -> dict[str, int]:
-        if self._listed:
-            return self.names()
-        with ThreadPoolExecutor(_REQUESTS) as pool:
-            found = pool.map(lambda name: (name, size_of(f"{self.root}/{name}")), wanted)
-            return {name: size for name, size in found if size is not None}
+    def size(self, name: str) -> int | None:
+        return size_of(f"{self.root}/{name}")
 
     def remove(self, name: str) -> None:
         remove_object(f"{self.root}/{name}")
@@ -185,11 +179,6 @@ def unfinished(path: str | os.PathLike) -> dict[str, Any]:
     files = files_of(path)
     records = [] if files.get(MANIFEST) is not None else entries(files, last=0)
     return records[0]["options"] if records else {}
-
-
-def has_rows(path: str | os.PathLike) -> bool:
-    """Whether the unfinished store at `path` has shards to go on from."""
-    return files_of(path).get(entry(1)) is not None
 
 
 def entries(files: Files, last: int | None = None) -> list[dict[str, Any]]:

@@ -138,18 +138,19 @@ class RemoteStore(Store):
         that this thread, or one that has ended, no longer expects."""
         me = threading.current_thread()
         with self._lock:
-            share = AHEAD_BYTES // len({me, *(owner for owner, _ in self._coming.values() if owner.is_alive())})
-            sums = accumulate(self._sizes[shard] for shard in shards)
-            soon = [shard for shard, total in zip(shards, sums, strict=True) if total <= share or shard == shards[0]]
             for shard, (owner, chunks) in list(self._coming.items()):
-                if (owner is me and shard not in soon) or not owner.is_alive():
+                if (owner is me and shard not in shards) or not owner.is_alive():
                     del self._coming[shard]
                     for chunk in chunks.values():
                         chunk.cancel()
-            for shard in soon:
-                held = sum(self._sizes[number] for number in self._coming)
-                if shard not in self._coming and held + self._sizes[shard] <= self.held_bytes:
-                    self._coming[shard] = me, self._begun(shard)
+            share = AHEAD_BYTES // len({me, *(owner for owner, _ in self._coming.values())})
+            held = sum(self._sizes[shard] for shard in self._coming)
+            for shard, total in zip(shards, accumulate(self._sizes[shard] for shard in shards), strict=True):
+                fits = (total <= share or shard == shards[0]) and held + self._sizes[shard] <= self.held_bytes
+                if shard not in self._coming and fits:
+                    wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]
+                    self._coming[shard] = me, {file: begun(get, f"{self.path}/{file}") for file in wanted}
+                    held += self._sizes[shard]
 
     def checked(self, name: str, length: int, crc: int, buffers: Space | None = None, trailer: int = 0) -> np.ndarray:
         """As in Store, from the cache or the server; what comes with another checksum is asked for again."""
@@ -175,10 +176,6 @@ class RemoteStore(Store):
         if self._cache is not None:
             self._cache.put(name, answered)
         return content
-
-    def _begun(self, shard: int) -> dict[str, Future]:
-        wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]
-        return {file: begun(get, f"{self.path}/{file}") for file in wanted}
 
 
 def open_remote(url: str, cached: bool) -> RemoteStore:

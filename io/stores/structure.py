@@ -15,7 +15,7 @@ from streamcut.io.stores.spec import VALUES
 
 INT32_MAX = 2**31 - 1
 LARGEST, TOTAL, SQUARES, NONZEROS = range(4)  # columns of a table with one row per feature: a row is half a cache line
-_LARGEST = {np.dtype(t): float(np.finfo(t).max) for t in (np.float32, np.float64)}
+_MOST = float(np.finfo(np.float64).max)
 
 
 @kernel
@@ -49,19 +49,12 @@ def _indices_ok(indptr, indices, n_features):
 
 
 @kernel
-def _all_within(values, largest):
-    """|value| ≤ largest for all; false for nan."""
+def _within(values, largest):
+    """|value| ≤ largest for all; false for nan. int8, float32 or float64."""
     good = 0
     for t in range(len(values)):
-        good += abs(values[t]) <= largest
+        good += abs(np.float64(values[t])) <= largest
     return good == len(values)
-
-
-def _within(values: np.ndarray, largest: float = np.inf) -> bool:
-    """Whether an int8, float32 or float64 array holds no nan, no infinity and no value greater than `largest`."""
-    if values.dtype == np.int8:
-        return not len(values) or max(int(values.max()), -int(values.min())) <= largest
-    return bool(_all_within(values, float(values.dtype.type(min(largest, _LARGEST[values.dtype])))))
 
 
 def first_problem(
@@ -80,11 +73,11 @@ def first_problem(
     """
     if data is not None and len(data) != len(indices):
         return "data", f"has {len(data)} values for {len(indices)} indices"
-    rising, found = _indptr_ok(indptr, len(indices))
+    rising, most = _indptr_ok(indptr, len(indices))
     if not rising:
         return "indptr", "does not rise from 0 to the number of entries"
-    if longest is not None and found > longest:
-        return "indptr", f"has a row of {found:,} entries, and the manifest says {longest:,} at most"
+    if longest is not None and most > longest:
+        return "indptr", f"has a row of {most:,} entries, and the manifest says {longest:,} at most"
     increasing, inside = _indices_ok(indptr, indices, n_features)
     if not increasing:
         return "indices", "does not increase strictly within every row"
@@ -92,8 +85,8 @@ def first_problem(
         return "indices", f"holds a feature outside 0…{n_features - 1}"
     above = f"holds a value greater than the {largest:g} of the manifest"
     for name, array in (("data", data), ("y", rows["y"]), ("weight", rows.get("weight"))):
-        if array is not None and not _within(array, largest if name == "data" else np.inf):
-            return name, above if _within(array) else "holds nan or infinity"
+        if array is not None and not _within(array, min(largest, _MOST) if name == "data" else _MOST):
+            return name, above if _within(array, _MOST) else "holds nan or infinity"
     if data is None and len(indices) and largest < 1.0:
         return "data", above
     if "weight" in rows and len(rows["weight"]) and rows["weight"].min() < 0:

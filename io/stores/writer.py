@@ -39,7 +39,7 @@ from streamcut.io.opening import store_of
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
-from streamcut.io.stores.files import entries, entry, expect_free, files_of, remove
+from streamcut.io.stores.files import discard, entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (
     FEATURES,
     FORMAT_VERSION,
@@ -110,8 +110,8 @@ class StoreWriter:
         self.position: dict | None = None
         self._files, self._layout = files_of(path), import_module(f"streamcut.io.stores.{_LAYOUTS[backend]}")
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
-        own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
-        self._options = {**options, **own, "streamcut": streamcut.__version__}
+        form = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
+        self._options = {**options, **form, "streamcut": streamcut.__version__}
         self._first_entry = canonical_json({"options": self._options, "run": uuid.uuid4().hex})
         self._resume, self._force, self._threads = resume, force, threads
         self._statistics = StatisticsBuilder()
@@ -144,6 +144,12 @@ class StoreWriter:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+
+    def abandon(self, rows_too: bool = False) -> None:
+        """Leave; remove the store unless it is finished, or has rows to go on from and not `rows_too`."""
+        self._stack.close()
+        if rows_too or self._files.get(entry(1)) is None:
+            discard(self.path)
 
     def append(self, chunk: Chunk, position: dict) -> None:
         """Add the rows of `chunk`, copied, unless they are stored; `position` (JSON types) says where their block begins.

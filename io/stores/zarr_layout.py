@@ -10,7 +10,7 @@ import json
 import struct
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -50,38 +50,28 @@ def encode(array: np.ndarray) -> bytes:
 def decode(payload: np.ndarray, out: np.ndarray) -> None:
     """Decompress `payload` (uint8) into `out`, contiguous and of the right size. Raises ValueError when they don't fit.
 
-    The lengths in the frame's header are checked first: Blosc trusts the header for the input length.
+    Raises MemoryError when there is no room for it. The lengths in the frame's header are checked first: Blosc trusts the header
+    for the input length.
     """
     if len(payload) < HEADER.size:
         raise ValueError(f"{len(payload)} bytes are not a Blosc frame")
     _, _, _, _, decoded, block, encoded = HEADER.unpack(payload[: HEADER.size].tobytes())
     if decoded != out.nbytes or encoded != len(payload):
         raise ValueError(f"holds {decoded} bytes in {encoded}, not {out.nbytes} in {len(payload)}")
-    with _room_for(4 * min(block, out.nbytes) + (1 << 16)):
+    room = 4 * min(block, out.nbytes) + (1 << 16)  # Blosc does not check its allocations, and would crash
+    turn: AbstractContextManager = nullcontext()
+    try:
+        map_nothing(8 * room)
+    except OSError:
+        turn = _scarce  # one thread at a time, so that none takes memory promised to another
+    with turn:
         try:
+            map_nothing(room)
             blosc.decompress(payload, out)
+        except OSError:
+            raise MemoryError(f"{room:,} bytes for decompression cannot be allocated") from None
         except RuntimeError as error:
             raise ValueError(f"does not decompress ({error})") from None
-
-
-@contextmanager
-def _room_for(size: int) -> Iterator[None]:
-    """Raise MemoryError unless `size` bytes are free: Blosc does not check its allocations, and would crash.
-
-    Where memory is scarce, threads decode one at a time, so that none takes memory promised to another.
-    """
-    with nullcontext() if _can_have(8 * size) else _scarce:
-        if not _can_have(size):
-            raise MemoryError(f"{size:,} bytes for decompression cannot be allocated")
-        yield
-
-
-def _can_have(size: int) -> bool:
-    try:
-        map_nothing(size)
-    except OSError:
-        return False
-    return True
 
 
 def group_document(attributes: dict) -> bytes:
