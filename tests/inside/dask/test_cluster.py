@@ -1,4 +1,4 @@
-"""Workers that are too small or see other data, or die while they score rows, or all die."""
+"""Workers that are too small or see other data, or die, or all die; and what they send of the rows that they score."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from streamcut.execution import cluster as on_dask
 from streamcut.execution.cluster import Cluster
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
+from streamcut.jobs import columns as jobs
+from streamcut.oracles.random_order import RandomOrder
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +58,23 @@ def test_when_all_workers_die_the_checkpoint_is_good(dataset, tmp_path, monkeypa
 
 
 # --- scored rows ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
+def test_workers_send_the_entries_of_rows_that_take_steps_or_have_a_share(solver, client, dataset, monkeypatch):
+    """Where there is one lane and rows come from several places, as those of large data do."""
+    monkeypatch.setattr(jobs, "ORDER", RandomOrder(nnz=500, batch=4))
+    entries, result = [], Cluster.result
+
+    def counted(*asked):
+        rows, chunk = result(*asked)
+        entries.append(chunk.nnz)
+        return rows, chunk
+
+    monkeypatch.setattr(Cluster, "result", counted)
+    asked = {"solver": solver, "C": 0.1, "lanes": 1, "tol_relative": 1e-4}
+    if solver != "ocas":
+        asked["row_cache"] = "10%"
+    model = streamcut.train(dataset, scheduler=client, **asked)
+    assert model.weights.tobytes() == streamcut.train(dataset, **asked).weights.tobytes()
+    assert sum(entries) < 0.5 * model.history[-1]["passes"] * dataset.manifest.statistics.nnz
