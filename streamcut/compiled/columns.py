@@ -165,7 +165,7 @@ def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
 
 @kernel
 def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
-    """z of a block as in `ascend`, without steps; kept (n, bool): rows whose entries steps, sums or a cache may read.
+    """z of a block as in `ascend`, without steps; kept (n, bool): rows that take steps.
 
     Returns a row whose score is not finite, or −1.
     """
@@ -178,7 +178,7 @@ def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
             for q in range(len(chosen)):
                 i = first + chosen[q]
                 if 0 <= i < n:
-                    kept[i] = room.counts[q] > 0 or pairs.keys[i] < np.inf
+                    kept[i] = room.counts[q] > 0
     return bad
 
 

@@ -289,7 +289,7 @@ class ClusterRunner(Runner):
     """A Runner of passes on a prepared cluster.
 
     Workers run lanes of passes that keep nothing between rows. For others, and where there is one lane, they read the rows, and
-    score them if the pass is `divided`; the rest is done here.
+    score them if the pass is `divided`: then only the entries that the rest needs, done here, are sent.
     """
 
     def __init__(
@@ -305,7 +305,7 @@ class ClusterRunner(Runner):
             return super().run(work)
         if len(self.lanes) > 1 and work.pure and work.blocks.streams is None:
             return self._mapped(work)
-        theirs, ours = (work.blocks.streams and work.divided()) or (None, work)
+        theirs, ours = work.divided() or (None, work)
         with self._shards.scored_by(theirs, lambda: work.interruptible and self.stop()):
             total, report = super().run(ours)
         there = self._cluster.traffic

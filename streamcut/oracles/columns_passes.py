@@ -174,6 +174,8 @@ class AscentPass(Pass):
         require_finite(chunk, kernels.ascend(*given, added, room))
         if sums.cache is not None:
             sample_free(pairs.keys, self.risk.loss.free_below, chunk.numbers, self.sample)
+            if self.streams is not None:  # rows at a bound may be here without their entries (Scores)
+                pairs.keys[pairs.keys >= self.risk.loss.free_below] = np.inf
             sums.cache.collect(_csr(self.risk, rows, chunk), pairs, self.halves[1], chunk.numbers)
 
     def divided(self) -> tuple[Scores, AscentPass] | None:

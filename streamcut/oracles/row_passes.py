@@ -6,7 +6,7 @@ Row state: `z` (margins or residuals) at the last scored w, `z_b` at the best po
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -170,11 +170,29 @@ def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: Fir
 
 
 @dataclass(frozen=True, slots=True)
+class RowScores:
+    """Scores at w, the part of a ScorePass with a predicted cut that can be done ahead: the cut needs rows with a share in it."""
+
+    work: ScorePass
+    reads: ClassVar[tuple[str, ...]] = ("z", "z_b", "u")
+    fills: ClassVar[tuple[str, ...]] = ("z",)
+
+    def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
+        work, share, nothing = self.work, np.empty(chunk.n_rows), np.zeros(4)
+        linear.scores(chunk.indptr, chunk.indices, chunk.data, work.w, work.bias, rows["z"])
+        z, u, loss = rows["z"].copy(), rows.get("u"), work.risk.loss
+        require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, nothing[:3]))
+        row_losses.cut_coefficients(loss, chunk.y, rows["z_b"], z, work.kappa, u, work.grids, share, nothing)
+        return share != 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ScorePass(Pass):
     """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
 
     `at_w` takes the cut at w itself and neither reads nor keeps z of a best point. `first` also fills `u`, which it sums, and
-    `target`. `known`: the scores are there, and nothing but the cut is computed (OCAS's second pass).
+    `target`. `scored`: `z` has the scores, and rows without a share in the cut may lack their entries. `known`: it has the
+    margins, and nothing but the cut is computed (OCAS's second pass).
     """
 
     risk: PointwiseRisk
@@ -184,8 +202,13 @@ class ScorePass(Pass):
     kappa: float | None = None
     at_w: bool = False
     first: First | None = None
+    scored: bool = False
     known: bool = False
     interruptible: ClassVar[bool] = True
+
+    def divided(self) -> tuple[RowScores, ScorePass] | None:
+        predicted = self.kappa is not None and not (self.at_w or self.known) and self.first is None
+        return (RowScores(self), replace(self, scored=True)) if predicted else None
 
     def begin(self, first_row: int) -> CutSums:
         D = len(self.w)
@@ -201,9 +224,9 @@ class ScorePass(Pass):
             begin(rows, chunk, self.risk, self.bias, self.first, sums.totals)
         entries, loss = (chunk.indptr, chunk.indices, chunk.data), self.risk.loss
         if not self.known:
-            linear.scores(*entries, self.w, self.bias, z)
-            if (bad := row_losses.margins(loss, chunk.y, u, z, sums.loss)) >= 0:
-                raise CorruptError(f"row {chunk.first_row + bad + 1}: its score is not finite; see `streamcut info --check`")
+            if not self.scored:
+                linear.scores(*entries, self.w, self.bias, z)
+            require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, sums.loss))
         if sums.a is not None:
             z_b, kappa, coefficients = z if self.at_w else rows["z_b"], self.kappa, np.empty(chunk.n_rows)
             kappa = 1.0 if kappa is None else kappa

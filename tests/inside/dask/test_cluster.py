@@ -1,4 +1,4 @@
-"""Workers that see other data or have too little memory are refused; when all die, the checkpoint is good."""
+"""Workers that see other data or have too little memory, or all die; and what they send of the rows that they score."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError
 from streamcut.execution import cluster as on_dask
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
+from streamcut.jobs import columns as jobs
+from streamcut.oracles.random_order import RandomOrder
 
 
 def test_workers_that_see_other_data_or_have_too_little_memory_are_refused(tmp_path):
@@ -38,3 +40,24 @@ def test_when_all_workers_die_the_checkpoint_is_good(tmp_path, monkeypatch):
         streamcut.train(dataset, scheduler=address, checkpoint=keep, **asked)
     resumed = streamcut.train(dataset, checkpoint=replace(keep, resume=True), **asked)
     assert resumed.weights.tobytes() == streamcut.train(dataset, **asked).weights.tobytes()
+
+
+@pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
+def test_workers_send_the_entries_of_rows_that_take_steps_or_have_a_share(solver, tmp_path, monkeypatch):
+    """Where there is one lane and rows come from several places, as those of large data do."""
+    monkeypatch.setattr(jobs, "ORDER", RandomOrder(nnz=500, batch=4))
+    dataset, entries, result = make_store(tmp_path / "rows.zarr"), [], on_dask.Cluster.result
+
+    def counted(*asked):
+        rows, chunk = result(*asked)
+        entries.append(chunk.nnz)
+        return rows, chunk
+
+    monkeypatch.setattr(on_dask.Cluster, "result", counted)
+    asked = {"solver": solver, "C": 0.1, "lanes": 1, "tol_relative": 1e-4}
+    if solver != "ocas":
+        asked["row_cache"] = "10%"
+    with clusters.two_workers() as client:
+        model = streamcut.train(dataset, scheduler=client, **asked)
+    assert model.weights.tobytes() == streamcut.train(dataset, **asked).weights.tobytes()
+    assert sum(entries) < 0.5 * model.history[-1]["passes"] * dataset.manifest.statistics.nnz
