@@ -66,4 +66,4 @@ def _cuts(model: LinearModel, problem: Problem, manifest: Manifest, count: int) 
     """The model's cuts of its mean loss where they are cuts of this problem, too; with λ, the witness kept is not a cut."""
     theirs = model.problem if problem.free else replace(model.problem, C=problem.C)  # with a free intercept they hold for one C
     same = theirs == replace(problem, l1=0.0, l1_only=False) and model.fingerprint == manifest.fingerprint
-    return [Cut(each.a, each.b, each.error) for each in model.witnesses] if same and model.witnesses else [None] * count
+    return list(model.witnesses) if same and model.witnesses else [None] * count
