@@ -113,7 +113,7 @@ def by_passes(data: Dataset, at_once: int = MOST_FEATURES) -> FeatureStatistics:
 
 def _add(chunk: Chunk, first: int, table: np.ndarray) -> bool:
     data = np.empty(0, np.int8) if chunk.data is None else chunk.data
-    return k.tally(chunk.indptr, chunk.indices, data, chunk.data is None, first, table)
+    return k.tally(chunk.indptr, chunk.indices, data, chunk.data is None, None, first, None, None, table)
 
 
 def _occurring(table: np.ndarray, first: int) -> FeatureStatistics:
@@ -167,14 +167,13 @@ def in_order(total: float, values: np.ndarray) -> float:
 
 
 def _about(data: Dataset, index: np.ndarray, about: np.ndarray) -> tuple[np.ndarray, float]:
-    """float64 (4, k) of the features `index`, what streamcut.io.stores.structure.tally_about collects in a pass; and Σ u."""
+    """float64 (4, k) of the features `index`, what streamcut.io.stores.structure.tally collects in a pass; and Σ u."""
     slots = np.full(data.manifest.statistics.n_features, -1, np.int64)
     slots[index] = np.arange(len(index))
-    table, buffers, none, total = np.zeros((len(index), 4)), data.buffers(), np.empty(0), 0.0
+    table, buffers, total = np.zeros((len(index), 4)), data.buffers(), 0.0
     for shard in range(len(data.manifest.shards)):
         chunk = data.read(shard, buffers)
         values = np.empty(0, np.int8) if chunk.data is None else chunk.data
-        weight = none if chunk.weight is None else chunk.weight
-        total = in_order(total, weight)
-        k.tally_about(chunk.indptr, chunk.indices, values, chunk.data is None, weight, slots, about, table)
+        total = in_order(total, np.empty(0) if chunk.weight is None else chunk.weight)
+        k.tally(chunk.indptr, chunk.indices, values, chunk.data is None, chunk.weight, 0, slots, about, table)
     return np.ascontiguousarray(table.T), total

@@ -152,11 +152,10 @@ class StatisticsBuilder:
 
     def finish(self, n_features: int | None = None) -> Statistics:
         """The statistics so far; `n_features` overrides the number seen (it must not be smaller)."""
-        found = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        for name in ("labels", "label_weights"):
-            found[name] = None if found[name] is None else dict(sorted(found[name].items()))
-        found |= {} if n_features is None else {"n_features": n_features}
-        return Statistics(**found | ({} if self.n_rows else {"label_min": 0.0, "label_max": 0.0}))
+        values = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        values |= {name: None if values[name] is None else dict(sorted(values[name].items())) for name in _BY_LABEL}
+        values |= {} if n_features is None else {"n_features": n_features}
+        return Statistics(**values | ({} if self.n_rows else {"label_min": 0.0, "label_max": 0.0}))
 
 
 def canonical_json(content: Any) -> bytes:
@@ -184,21 +183,20 @@ def manifest_bytes(manifest: Manifest) -> bytes:
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """The manifest in file `path`, or CorruptError."""
-    where = str(path)
+    """The manifest in file `path`. Raises what `parse_manifest` raises."""
     try:
         content = read_file(path, MAX_MANIFEST)
     except FileNotFoundError:
-        raise damaged(where, "missing") from None
+        raise damaged(path, "missing") from None
     except PermissionError as error:
-        raise NotFoundError(f"{where}: {error.strerror}; make it readable") from None
+        raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None
     except OSError as error:
-        raise damaged(where, str(error.strerror)) from None
-    return parse_manifest(content, where)
+        raise damaged(path, str(error.strerror)) from None
+    return parse_manifest(content, str(path))
 
 
 def parse_manifest(content: bytes, where: str) -> Manifest:
-    """The Manifest in `content`, every byte of it checked.
+    """The Manifest in `content`, the inverse of `manifest_bytes`, every byte of it checked.
 
     Raises CorruptError when it is not as written, NotFoundError for the format of a later streamcut.
     """
@@ -218,7 +216,11 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
         newer = f"needs streamcut >= {str(record.get('needs'))[:20]}; upgrade streamcut"
         raise NotFoundError(f"{where}: format version {str(version)[:20]} {older if version == 1 else newer}")
     try:
-        return _manifest(record)
+        statistics = record["statistics"]
+        statistics |= {name: None if statistics[name] is None else dict(map(tuple, statistics[name])) for name in _BY_LABEL}
+        record |= {"statistics": Statistics(**statistics), "shards": tuple(map(shard_from_record, record["shards"]))}
+        record |= {name: {file: (length, crc) for file, (length, crc) in record[name].items()} for name in ("files", "extras")}
+        return Manifest(**{name: record[name] for name in Manifest.__dataclass_fields__})
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptError(f"{where}: {error}; it was not written by streamcut: convert the data again") from None
 
@@ -262,21 +264,7 @@ def shard_from_record(record: dict) -> ShardInfo:
     for name, array in arrays.items():
         if array.dtype not in DTYPES[name] or array.size != array_size(name, rows, nnz):
             raise ValueError(f"array {name} of a shard of {rows} rows and {nnz} entries is {array.dtype} ({array.size})")
-    return ShardInfo(rows, nnz, record["ones"], arrays, _guards(record["files"]))
-
-
-def _manifest(record: dict) -> Manifest:
-    """The inverse of what `manifest_bytes` writes."""
-    statistics = record["statistics"]
-    statistics |= {name: None if statistics[name] is None else dict(map(tuple, statistics[name])) for name in _BY_LABEL}
-    parts: dict[str, Any] = {"statistics": Statistics(**statistics), "shards": tuple(map(shard_from_record, record["shards"]))}
-    parts |= {name: _guards(record[name]) for name in ("files", "extras")}
-    return Manifest(**{name: parts.get(name, record[name]) for name in Manifest.__dataclass_fields__})
-
-
-def _guards(files: dict) -> dict[str, tuple[int, int]]:
-    """{name: (length, CRC-32C)}."""
-    return {name: (length, crc) for name, (length, crc) in files.items()}
+    return ShardInfo(rows, nnz, record["ones"], arrays, {name: (length, crc) for name, (length, crc) in record["files"].items()})
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shlex
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError
-from streamcut.foundation.opened import opened_file, read_file, readable, regular
+from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError, StreamcutError
+from streamcut.foundation.opened import opened_file, read_file, readable
 from streamcut.io.manifest import Manifest, damaged, read_manifest
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.files import is_store
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, METADATA, SHARDS, shard_name
-from streamcut.io.stores.store import Store, read_guarded
+from streamcut.io.stores.store import Store
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MODEL = "meta.json.npy"  # what every model file of streamcut.models.files holds
@@ -45,11 +47,15 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> Store:
 
         return open_remote(name, cached)
     place = Path(name)
-    if place.is_dir():
-        return _open_directory(place)
-    if place.exists():
-        return _open_file(place)
-    raise NotFoundError(f"{place}: no such file or directory")
+    if not place.exists():
+        raise NotFoundError(f"{place}: no such file or directory")
+    if not os.path.lexists(place / MANIFEST):
+        raise _no_store(place)
+    manifest = read_manifest(place / MANIFEST)
+    store = store_of(str(place), manifest)
+    for file, guard in manifest.files.items():
+        store.checked(file, *guard)
+    return store
 
 
 def store_of(path: str, manifest: Manifest) -> Store:
@@ -57,7 +63,7 @@ def store_of(path: str, manifest: Manifest) -> Store:
     if "://" in path:
         from streamcut.io.stores.remote_store import RemoteStore
 
-        return RemoteStore(path, manifest=manifest)
+        return RemoteStore(path, manifest)
     if manifest.backend == "hdf5":
         from streamcut.io.stores.hdf5_store import HDF5Store
 
@@ -65,73 +71,45 @@ def store_of(path: str, manifest: Manifest) -> Store:
     return Store(path, manifest)
 
 
-def _open_directory(path: Path) -> Store:
-    if not os.path.lexists(path / MANIFEST):
+def _no_store(path: Path) -> StreamcutError:
+    """What `path` is instead of a store, and what to do with it."""
+    parts: set[str] = set()
+    if path.is_dir():
         if (path / JOURNAL).is_dir():
-            what = "its conversion was never finished; run the same `streamcut convert` with --resume"
-            raise IncompleteError(f"{path}: {what}")
-        if _was_a_store(path):
-            raise damaged(path / MANIFEST, "missing")
-        _refuse_anndata(path, {name for name in ("X", "obs") if (path / name).is_dir()})
-        what = "a Zarr group" if any((path / name).exists() for name in (METADATA, ".zgroup", ".zarray")) else "a directory"
-        raise NotFoundError(f"{path}: {what}, but not a streamcut store; give the data to `streamcut convert`")
-    manifest = read_manifest(path / MANIFEST)
-    for file, guard in manifest.files.items():
-        read_guarded(path, file, guard)
-    return store_of(str(path), manifest)
+            return IncompleteError(f"{path}: its conversion was never finished; run the same `streamcut convert` with --resume")
+        with suppress(OSError):
+            if b'"streamcut"' in read_file(path / METADATA, _METADATA_BYTES):
+                return damaged(path / MANIFEST, "missing")
+        if (path / SHARDS / f"{shard_name(0)}.h5").exists():
+            return damaged(path / MANIFEST, "missing")
+        parts = {name for name in ("X", "obs") if (path / name).is_dir()}
+        group = any((path / name).exists() for name in (METADATA, ".zgroup", ".zarray"))
+        what = f"{'a Zarr group' if group else 'a directory'}, but not a streamcut store; give the data to `streamcut convert`"
+    elif not path.is_file():
+        what = f"a pipe or a device, not a streamcut store; {_CONVERT}"
+    elif not os.access(path, os.R_OK):
+        what = f"{os.strerror(errno.EACCES)}; make it readable"
+    elif zipfile.is_zipfile(path):
+        with readable(path, CorruptError, "is not a readable zip file", _RESTORE), zipfile.ZipFile(path) as file:
+            names = file.namelist()
+        what = "a zip file, not a streamcut store; unpack it if it holds one"
+        if names and all(name.endswith(".npy") for name in names):
+            what = f"arrays of NumPy or SciPy, not a streamcut store; {_CONVERT}"
+        if _MODEL in names:
+            what = "a model, not data; `streamcut info` shows it, and commands take it before their data"
+    else:
+        what = f"a file, not a streamcut store; {_CONVERT}"
+        with suppress(OSError, RuntimeError, ValueError), opened_file(path) as start:
+            if start.read(len(_HDF5_MAGIC)) == _HDF5_MAGIC:
+                import h5py
 
-
-def _open_file(path: Path) -> Store:
-    if not path.is_file():
-        raise NotFoundError(f"{path}: a pipe or a device, not a streamcut store; {_CONVERT}")
-    try:
-        with opened_file(path) as file:
-            start = file.read(len(_HDF5_MAGIC))
-    except OSError as error:
-        raise NotFoundError(f"{path}: {error.strerror}") from None
-    if zipfile.is_zipfile(regular(path)):
-        raise _of_zip(path)
-    if start == _HDF5_MAGIC:
-        _refuse_anndata(path, _hdf5_members(path))
-        raise NotFoundError(f"{path}: an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}")
-    raise NotFoundError(f"{path}: a file, not a streamcut store; {_CONVERT}")
-
-
-def _hdf5_members(path: Path) -> set[str]:
-    import h5py
-
-    try:
-        with h5py.File(regular(path), "r") as file:
-            return set(file)
-    except (OSError, RuntimeError, ValueError):
-        return set()
-
-
-def _refuse_anndata(path: Path, members: set[str]) -> None:
-    """Raise BadInputError, with the command to type, for a directory with the parts of an AnnData file."""
-    if {"X", "obs"} <= members:
+                what = f"an HDF5 file, but not a streamcut store (those are directories); {_CONVERT}"
+                with h5py.File(path, "r") as group:
+                    parts = set(group)
+    if {"X", "obs"} <= parts:
         line = shlex.join(["streamcut", "convert", str(path), f"{path.stem}-store.zarr", "--label"])
-        raise BadInputError(f"{path}: an AnnData file, not a streamcut store; convert it first: {line} COLUMN")
-
-
-def _of_zip(path: Path) -> NotFoundError:
-    """The error for a zip file: arrays of NumPy (.npz: model or matrix), or anything else."""
-    with readable(path, CorruptError, "is not a readable zip file", _RESTORE), zipfile.ZipFile(regular(path)) as file:
-        names = file.namelist()
-    if _MODEL in names:
-        return NotFoundError(f"{path}: a model, not data; `streamcut info` shows it, and commands take it before their data")
-    if names and all(name.endswith(".npy") for name in names):
-        return NotFoundError(f"{path}: arrays of NumPy or SciPy, not a streamcut store; {_CONVERT}")
-    return NotFoundError(f"{path}: a zip file, not a streamcut store; unpack it if it holds one")
-
-
-def _was_a_store(path: Path) -> bool:
-    """Whether a directory without manifest has our mark, so that the manifest must have been lost."""
-    try:
-        marked = b'"streamcut"' in read_file(path / METADATA, _METADATA_BYTES)
-    except OSError:
-        marked = False
-    return marked or (path / SHARDS / f"{shard_name(0)}.h5").exists()
+        return BadInputError(f"{path}: an AnnData file, not a streamcut store; convert it first: {line} COLUMN")
+    return NotFoundError(f"{path}: {what}")
 
 
 def recipe_from(given: Any) -> Recipe | None:
@@ -143,10 +121,9 @@ def recipe_from(given: Any) -> Recipe | None:
         return given
     path = os.fspath(given)
     if (size_of(path) is None or is_store(path)) if is_url(path) else os.path.isdir(path):
-        found = open_dataset(path).recipe
-        if found is None:
+        if (stored := open_dataset(path).recipe) is None:
             raise NotFoundError(f"{path}: the store has no recipe: it is not recorded how its features were made")
-        return found
+        return stored
     with readable(path, NotFoundError, "no recipe can be read there"):
         content = read_object(path) if is_url(path) else read_file(path)
         if content.startswith(b"PK\x03\x04"):

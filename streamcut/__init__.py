@@ -21,10 +21,7 @@ sys.meta_path.append(_Clone)  # asked last: an installed package has the folder
 
 __version__ = "0.1.0"
 
-_VERBS = ("fit", "convert", "train", "tune", "cross_validate", "predict", "evaluate", "explain", "weights", "standard_errors",
-          "calibrate", "verify", "certify", "report", "export")  # fmt: skip
-_HOMES = {  # the module, and the name in it
-    **{name: ("streamcut.api", name) for name in _VERBS},
+_HOMES = {  # of what is no verb of streamcut.api: the module, and the name in it
     "open": ("streamcut.io.opening", "open_dataset"),
     "rows": ("streamcut.io.sources.arrays", "in_memory"),
     "create": ("streamcut.io.conversion.create", "NewStore"),
@@ -33,15 +30,19 @@ _HOMES = {  # the module, and the name in it
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }
-__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str):
-    if name not in _HOMES:
+    if name in _HOMES:
+        module, attribute = _HOMES[name]
+        return getattr(import_module(module), attribute)
+    verbs = import_module("streamcut.api").VERBS if name == "__all__" or name[0] != "_" else {}
+    if name == "__all__":
+        return [*_HOMES, *verbs, "__version__"]
+    if name not in verbs:
         raise AttributeError(f"module 'streamcut' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    return getattr(import_module(module), attribute)
+    return verbs[name]
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__getattr__("__all__")})

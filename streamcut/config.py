@@ -124,19 +124,11 @@ class TrainOptions(TrainDeclarations):
         task = self.chosen_task
         if task == "binary":
             return "labelling" if self.chosen_loss in LABELLING_LOSSES else "binary"
-        if task == "regression":
-            return "regression"
-        if task == "sequence":
-            return "sequence"
-        if task == "one-class":
-            return "one-class"
         if task != "multiclass":
-            return "ranking"
+            return "ranking" if task == "roc-area" else task
         if self.loss in CLASSES_LOSSES:
             return self.loss
-        if "strategy" in self.record.options:
-            return self.strategy
-        return self.record.strategy
+        return self.strategy if "strategy" in self.record.options else self.record.strategy
 
     def problem(self, **decided: Any) -> Problem:
         """The problem that is posed; `decided`: the fields that follow from the data, or differ from run to run of a path."""
@@ -293,12 +285,10 @@ class TrainOptions(TrainDeclarations):
             raise UsageError("scale: the warm-start model has weights of unscaled features; leave one of them out")
         if self.nystroem is not None and self.fourier is not None:
             raise UsageError("fourier: nystroem is given too; give one approximation of the kernel")
-        if self.kernel == "linear":
-            for name in ("gamma", "degree", "coef0", "nystroem", "fourier"):
-                if getattr(self, name) != _default(name):
-                    raise UsageError(f"{name}: the linear kernel has none; choose kernel rbf or poly")
-        if self.kernel != "poly" and (self.degree, self.coef0) != (3, 0.0):
-            raise UsageError("degree and coef0 are parameters of kernel poly")
+        for name in given:
+            if name in of_other_kernels(self.kernel):
+                kernels = " or ".join((OPTIONS[name].kernels or "").split())
+                raise UsageError(f"{name}: the {self.kernel} kernel has none; choose kernel {kernels}")
         if self.kernel != "linear" and self.record.family == "linear" and not self.maps:
             others = ", ".join(solvers("budgeted", "exact-kernel", "sampled"))
             raise UsageError(
@@ -353,11 +343,14 @@ COMMON = tuple(name for name, each in OPTIONS.items() if each.solvers is None)  
 RESOURCES = having(TrainOptions, role="resource")
 LIMITS = having(TrainOptions, role="limit")  # how long,
 WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhile; a solver's own limits are in its record.
-# Options of one loss, solver, kernel or task, which the command line has as --set NAME=VALUE; and those that may have several
-# values, of which the best is chosen.
-SETTINGS = ("epsilon", "delta", "quantile", "k", "cut", "max_cuts", "sweeps", "row_cache", "lanes", "degree", "coef0",
-            "maintenance", "epochs", "kernel_cache", "samples", "normalisation")  # fmt: skip
+SETTINGS = having(TrainOptions, setting=True)
+# Those that may have several values, of which the best is chosen.
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
+
+
+def of_other_kernels(kernel: str) -> list[str]:
+    """The options that `kernel` does not use."""
+    return [name for name, option in OPTIONS.items() if option.kernels is not None and kernel not in option.kernels.split()]
 
 
 def _default(name: str) -> Any:

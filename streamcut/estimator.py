@@ -20,7 +20,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
 
-from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions
+from streamcut.config import COMMON, EXACT_KERNEL, OPTIONS, TrainOptions, of_other_kernels
 from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.sklearn import learned
@@ -30,7 +30,7 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.models.kernel import KernelModel, joined
+from streamcut.models.kernel import KernelModel, joined, row_keys
 from streamcut.prediction import predict
 from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
@@ -47,7 +47,6 @@ _TEXTS = {
     "verbose": "Show progress: lines, and a bar on a terminal.",
 }
 _THEIRS = {"squared-error": "squared", "pinball": "quantile", "log-loss": "logistic"}  # losses as scikit-learn names them
-_OF_KERNEL = {"linear": ("gamma", "degree", "coef0", "nystroem", "fourier"), "rbf": ("degree", "coef0")}  # what it does not use
 _OF_LOSSES = {name for loss in ROW_LOSSES.values() for name in loss.options}
 _RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
@@ -191,9 +190,14 @@ class Estimator(BaseEstimator):
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
             start = getattr(self, "model_", None) if start else None
+            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", [])):
+                raise UsageError(
+                    f"warm_start: the present weights are of classes {self._fitted_classes.tolist()[:5]}, and the data has "
+                    f"{self.classes_.tolist()[:5]}; fit a new estimator"
+                )
             options["warm_start"] = replace(start, recipe=None) if start is not None and self.encoder_ is not None else start
         loss = ROW_LOSSES.get(options.get("loss", "auto"))
-        unused = {*_OF_KERNEL.get(options["kernel"], ()), *(() if loss is None else _OF_LOSSES - {*loss.options})}
+        unused = {*of_other_kernels(options["kernel"]), *(() if loss is None else _OF_LOSSES - {*loss.options})}
         options = {name: value for name, value in options.items() if name not in unused}
         if "gamma" in options:
             n_features = data.manifest.statistics.n_features
@@ -214,7 +218,7 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        self._sparse = False
+        self._sparse, self._fitted_classes = False, getattr(self, "classes_", np.empty(0))
         for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged
@@ -230,28 +234,32 @@ class Estimator(BaseEstimator):
 
     def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[KernelModel]:
         """Each class against the rest by an exact kernel solver: problems that share kernel columns."""
+        from streamcut.jobs.exact_kernel import ExactKernelJob
+
         with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
             own, scheduler = checked(options)
             run = Session(data, own, scheduler=scheduler, stop=asked, display=display)
-            run.job = job = replace(run.job, sharing=True)  # type: ignore[type-var]
+            assert isinstance(run.job, ExactKernelJob)
+            run.job = job = replace(run.job, sharing=True)
             with run:
-                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[attr-defined, return-value]
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
 
     def _with_support(self, X: Any, classes: np.ndarray) -> Self:
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
         if not isinstance(self.model_, KernelModel):
             return self
-        rows, vectors = csr_array(X, dtype=np.float64, copy=True), self.model_.support
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        drawn = np.random.default_rng(0).standard_normal(rows.shape[1])
-        of_rows, of_vectors = rows @ drawn, vectors @ drawn  # equal for equal rows
-        order, sorted_vectors = np.argsort(of_rows, kind="stable"), np.argsort(of_vectors, kind="stable")
-        keys = of_vectors[sorted_vectors]
-        place = np.searchsorted(of_rows[order], keys) + np.arange(len(keys)) - np.searchsorted(keys, keys)  # equal ones in turn
-        support = np.empty(len(keys), np.int64)
-        support[sorted_vectors] = order.take(place, mode="clip")
-        if (rows[support] != vectors).nnz == 0:
+        rows, vectors = (csr_array(part, dtype=np.float64, copy=True) for part in (X, self.model_.support))
+        for part in (rows, vectors):
+            part.sum_duplicates()
+            part.eliminate_zeros()
+        waiting = dict[tuple[bytes, bytes], list[int]]()
+        for place, key in enumerate(row_keys(vectors)):
+            waiting.setdefault(key, []).append(place)
+        support = np.full(len(vectors.indptr) - 1, -1)
+        for number, key in enumerate(row_keys(rows)):
+            if waiting.get(key):  # equal ones in turn
+                support[waiting[key].pop(0)] = number
+        if (support >= 0).all():
             self._support, self._n_support = support, np.bincount(classes[support], minlength=classes.max() + 1)
         return self
 

@@ -124,7 +124,8 @@ def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
     scores = model.score_few(list(found.rows))
     if scores is None or not np.isfinite(scores).all():
         return None
-    raw.count(found.counters, "the rows")
+    if found.counters:
+        raw.count(found.counters, "the rows")
     return _answered(model, scores, output).view(Answers)
 
 

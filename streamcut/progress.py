@@ -26,6 +26,8 @@ EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between l
 _FRAME = 0.125  # seconds between looks at the pass
 _NOTEBOOK_WIDTH = 100
 _LAST = ("time", "left")  # shown at any width
+_WINDOW, _FEWEST = 12, 4  # the last iterations, by which the time left is estimated: the rate changes as training continues
+_LONGEST = 10 * 365 * 86400  # seconds: a slower gap counts as not falling
 
 
 class Display:
@@ -39,7 +41,7 @@ class Display:
         self._announced: Callable[[], None] = first_use.announce
         self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
         self._waiting = ""  # a line held back, too soon after the last
-        self._eta = Eta()
+        self._seen: deque[tuple[float, float]] = deque(maxlen=_WINDOW)
         self._width = {"live": shutil.get_terminal_size().columns, "notebook": _NOTEBOOK_WIDTH}.get(style, 1 << 30)
 
     @classmethod
@@ -91,7 +93,7 @@ class Display:
         """Show a streamcut.solvers.progress.Record. With `gap` and `allowed_gap` the time left is shown, too."""
         if self.style == "quiet":
             return
-        left = self._eta.after(record.seconds, record.gap, record.allowed_gap) if hasattr(record, "allowed_gap") else None
+        left = self._left(record) if hasattr(record, "allowed_gap") else None
         if self.style == "json":
             from streamcut.models.files import plain
 
@@ -103,6 +105,22 @@ class Display:
         self._outlook = ", ".join([f"until {rule}"] * bool(rule) + [f"about {duration(left or 0)} left"] * (left is not None))
         if time.monotonic() - self._last >= EVERY[self.style]:
             self._flush()
+
+    def _left(self, record: Any) -> float | None:
+        """Seconds until the gap is within the tolerance, if it goes on falling as in the last iterations; None while unknown.
+
+        The rate is the median of the slopes of log(gap) over time between all pairs of them (Theil and Sen): a third of all
+        iterations may be out of line, such as one that found a much better point or waited for a disk.
+        """
+        if not (0.0 < record.gap < math.inf and record.allowed_gap > 0.0):
+            return None
+        self._seen.append((record.seconds, math.log(record.gap)))
+        pairs, missing = combinations(self._seen, 2), math.log(record.gap / record.allowed_gap)
+        if missing <= 0.0 or len(self._seen) < _FEWEST:
+            return 0.0 if missing <= 0.0 else None
+        slopes = [(late - early) / (then - now) for (now, early), (then, late) in pairs if then > now]
+        rate = -median(slopes) if slopes else 0.0
+        return missing / rate if missing < _LONGEST * rate else None
 
     def _flush(self) -> None:
         if self._waiting and (self.style != "lines" or time.monotonic() - self._last >= EVERY["lines"]):
@@ -167,37 +185,3 @@ def _in_notebook() -> bool:
     shell = sys.modules.get("IPython")
     found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
     return type(found).__name__ == "ZMQInteractiveShell"
-
-
-_WINDOW = 12  # the last iterations: the rate changes as training continues
-_FEWEST = 4
-_LONGEST = 10 * 365 * 86400  # seconds: a slower gap counts as not falling
-
-
-class Eta:
-    """Seconds until a falling gap is within the tolerance, if it continues falling at the rate of the last iterations.
-
-    The rate is the median of the slopes of log(gap) over time between all pairs of them (Theil and Sen): a third of all
-    iterations may be out of line, such as one that found a much better point or waited for a disk.
-    """
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque(maxlen=_WINDOW)
-
-    def after(self, seconds: float, gap: float, allowed: float) -> float | None:
-        """Seconds left after an iteration that ended at `seconds` with `gap`; training converges at `allowed`.
-
-        None while unknown: too few iterations, a gap that does not fall, or no tolerance (0).
-        """
-        if not (0.0 < gap < math.inf and allowed > 0.0):
-            return None
-        self._seen.append((seconds, math.log(gap)))
-        if gap <= allowed:
-            return 0.0
-        if len(self._seen) < _FEWEST:
-            return None
-        pairs = combinations(self._seen, 2)
-        slopes = [(late - early) / (then - now) for (now, early), (then, late) in pairs if then > now]
-        rate = -median(slopes) if slopes else 0.0
-        missing = math.log(gap / allowed)
-        return missing / rate if missing < _LONGEST * rate else None

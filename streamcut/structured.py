@@ -46,7 +46,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.foundation.shown import unknown
+from streamcut.foundation.shown import expect_known, unknown
 from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
@@ -59,6 +59,20 @@ from streamcut.solvers import cpa
 from streamcut.solvers.progress import Iteration, Observer, Progress, StoppingRule
 
 _SOLVERS = {"stabilised": stabilised, "cpa": cpa.solve}
+_OPTIONS = (
+    "C",
+    "tol",
+    "tol_relative",
+    "max_passes",
+    "max_time",
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "nystroem",
+    "fourier",
+    "seed",
+)
 
 __all__ = ["StructuredModel", "StructuredTask", "train"]
 
@@ -94,24 +108,14 @@ def train(
     data: str | os.PathLike | Dataset,
     task: StructuredTask,
     *,
-    C: float = 1.0,
-    tol: float | None = 1e-3,
-    tol_relative: float | None = 1e-2,
-    max_passes: int | None = None,
-    max_time: float | None = None,
-    max_cuts: int = 500,
     solver: str = "stabilised",
-    kernel: str = "linear",
-    gamma: float | str = "auto",
-    degree: int = 3,
-    coef0: float = 0.0,
-    nystroem: int | None = None,
-    fourier: int | None = None,
-    seed: int = 0,
+    max_cuts: int = 500,
     on_iteration: Observer | None = None,
     stop: Callable[[], bool] = lambda: False,
+    **options: Any,
 ) -> StructuredModel:
-    """Train `task` on a store or an opened data set, as streamcut.train does with the options of the same names.
+    """Train `task` on a store or an opened data set, as streamcut.train does with the options of the same names: C, tol,
+    tol_relative, max_passes, max_time, kernel, gamma, degree, coef0, nystroem, fourier, seed.
 
     C is the weight of an example's loss, and gaps are in mean loss over examples. `solver`: "stabilised", with fewer
     passes, or "cpa". A `kernel` other than linear needs `nystroem` or `fourier`, the number of its features.
@@ -119,32 +123,31 @@ def train(
     Raises UsageError when the task's argmax scores below y itself, and for invalid options; KeyboardInterrupt when
     `stop` is true before there is an answer.
     """
-    C, tol, tol_relative, max_passes, max_time, max_cuts = map(plain, (C, tol, tol_relative, max_passes, max_time, max_cuts))
     if solver not in _SOLVERS:
         raise UsageError(f"solver: {unknown(solver, tuple(_SOLVERS))}")
-    asked = TrainOptions(
-        kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, nystroem=nystroem, fourier=fourier,
-        seed=seed,
-    )  # fmt: skip
-    if kernel != "linear" and not asked.maps:
+    expect_known("structured.train", options, _OPTIONS)
+    kernel = options.get("kernel", "linear")
+    if kernel != "linear" and not (options.get("nystroem") or options.get("fourier")):
         raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that approximate it")
+    chosen = TrainOptions(**options)
     given = opened(data)
-    dataset = with_features(Feed(given), asked) if asked.maps else given
+    dataset = with_features(Feed(given), chosen) if chosen.maps else given
     statistics = dataset.manifest.statistics
-    progress = Progress(StoppingRule(tol, tol_relative, None, max_passes, max_time), on_iteration, stop=stop)
+    rule = StoppingRule(chosen.tol, chosen.tol_relative, None, chosen.max_passes, chosen.max_time)
+    progress = Progress(rule, on_iteration, stop=stop)
     pinned = frozenset(range(len(dataset.manifest.shards))) if isinstance(dataset, MemoryDataset) else frozenset[int]()
     with Runner(Feed(dataset, pinned), plan_lanes(statistics), stop=progress.stop) as runner:
-        oracle: Any = StructuredOracle(runner, task, C=C)
+        oracle: Any = StructuredOracle(runner, task, C=chosen.C)
         try:
-            solution = _SOLVERS[solver](oracle, progress, max_cuts=max_cuts)
+            solution = _SOLVERS[solver](oracle, progress, max_cuts=plain(max_cuts))
         except Interrupted:
             raise KeyboardInterrupt("training was stopped before it had an answer") from None
     certificate = Certificate(
         primal=solution.primal,
         lower_bound=solution.lower_bound,
         c_bar=oracle.c_bar,
-        tol=tol,
-        tol_relative=tol_relative,
+        tol=chosen.tol,
+        tol_relative=chosen.tol_relative,
         converged=solution.reason is StopReason.CONVERGED,
         stop_reason=solution.reason,
     )

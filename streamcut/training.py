@@ -144,7 +144,7 @@ class Session:
         self.options = chosen = choose(options, manifest.statistics)
         self.job = job_class(chosen).planned(chosen, manifest)
         if chosen is not options:
-            smallest = replace(self.job, workers=1) if chosen.workers is None else self.job  # type: ignore[type-var]
+            smallest = replace(self.job, workers=1) if chosen.workers is None else self.job
             try:
                 self._planned(smallest)
             except MemoryBudgetError:
@@ -228,14 +228,14 @@ class Session:
         return replace(model, recipe=self.dataset.recipe)
 
     def _compare_recipes(self) -> None:
-        """Raise BadInputError when the warm-start model or the validation data has features of another recipe."""
-        start, validation, recipe = self.options.warm_start, self.options.validation, self.dataset.recipe
-        if start is not None:
-            require_same(recipe, as_model(start).recipe, f"warm_start: {self.options.as_dict()['warm_start']}", "the data")
-        if validation is not None:
-            theirs, what = opened(validation).recipe, f"validation: {self.options.as_dict()['validation']}"
-            require_same(recipe, theirs, what, "the data")
-            require_same_numbers(recipe, theirs, what, "the data")
+        """Raise BadInputError when the warm-start model or the validation data has features of another recipe, or other numbers
+        for the same labels."""
+        opening: tuple[tuple[str, Callable[[Any], Any]], ...] = (("warm_start", as_model), ("validation", opened))
+        for name, opens in opening:
+            if (other := getattr(self.options, name)) is not None:
+                theirs, what = opens(other).recipe, f"{name}: {self.options.as_dict()[name]}"
+                require_same(self.dataset.recipe, theirs, what, "the data")
+                require_same_numbers(self.dataset.recipe, theirs, what, "the data")
 
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest

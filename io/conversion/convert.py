@@ -14,30 +14,42 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
-from streamcut.foundation.chunk import Chunk
+from streamcut.errors import BadInputError, MemoryBudgetError, NotFoundError, UsageError
+from streamcut.foundation.chunk import Chunk, concatenate, copied
 from streamcut.foundation.files import scratch_folder
-from streamcut.foundation.shown import Shown, warn
-from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.prepared import ConvertPlan, Prepared, prepared
+from streamcut.foundation.shown import Shown, expect_known, warn
+from streamcut.foundation.systems import give_back, resident_bytes
+from streamcut.io.conversion.options import ConvertOptions, spelled
+from streamcut.io.conversion.plan import (
+    ConvertPlan,
+    existing,
+    input_names,
+    lasting_options,
+    make_plan,
+    output_paths,
+    real_path,
+    without_times,
+)
 from streamcut.io.conversion.shuffle import ExternalSort, random_keys
-from streamcut.io.formats.finding import ChangedInputError
+from streamcut.io.formats.finding import ChangedInputError, FileStates, find_files, with_lists
+from streamcut.io.formats.registry import FORMATS, FRAME, STORE
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.lazy import framed
-from streamcut.io.sources.source import describe
-from streamcut.io.stores.files import discard, files_of, has_rows, is_store, settle
+from streamcut.io.sources.source import Sizes, describe
+from streamcut.io.stores.files import discard, files_of, has_rows, is_store, settle, unfinished
 from streamcut.io.stores.spec import SCRATCH
 from streamcut.io.stores.writer import StoreWriter
 
@@ -102,59 +114,141 @@ def convert(
     **options,
 ) -> ConvertReport:
     """See streamcut.api."""
-    began = time.monotonic()
-    work = Work(prepared(framed(inputs), output, options), progress, began)
-    for sentence in work.source.told if on_told is not None else ():
-        on_told(sentence)  # type: ignore[misc]
-    if on_recipe is not None and (recipe := work.source.recipe()) is not None:
+    work, tell = Work(inputs, output, options, progress), on_told or (lambda sentence: None)
+    for sentence in work.source.told:
+        tell(sentence)
+    recipe = work.source.recipe()
+    if on_recipe is not None and recipe is not None:
         on_recipe(recipe)
-    report, learned = work.run(), work.learned
-    sizes = [size for _, size, _ in work.source.identity["inputs"]]
-    del work  # what was needed on the way, such as a dictionary, is free again
-    for path, found in report.outputs.items():
-        log.info("%s: %s rows, %s features, %s entries", path, f"{found.n_rows:,}", f"{found.n_features:,}", f"{found.nnz:,}")
-        if len(sizes) > 1 and set(found.labels or ()) == {-1.0, 0.0, 1.0} and on_told is not None:
-            on_told("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
+    report, sizes = work.run(), [size for _, size, _ in work.source.identity["inputs"]]
+    learned = (recipe := work.source.recipe()) is not None and recipe.table is not None and work.settings.recipe is None
+    del work, recipe  # what was needed on the way, such as a dictionary, is free again
+    for path, written in report.outputs.items():
+        counts = f"{written.n_rows:,} rows, {written.n_features:,} features, {written.nnz:,} entries"
+        log.info("%s: %s", path, counts)
+        if len(sizes) > 1 and set(written.labels or ()) == {-1.0, 0.0, 1.0}:
+            tell("labels are -1, 0 and 1: three classes; if 0 and -1 are one, make them the same in all inputs")
     if on_told is not None and learned:
         from streamcut.io.tables.remarks import remarks
 
-        for sentence in [said for path in report.outputs for said in remarks(open_dataset(path))]:
+        for sentence in [remark for path in report.outputs for remark in remarks(open_dataset(path))]:
             on_told(sentence)
     return report
 
 
-class Work:
-    """One run from the source to the outputs. `read`: rows so far."""
+def preview(
+    inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any
+) -> tuple[Recipe, list[dict[str, Any]], Sequence[str]]:
+    """What `convert` with the same arguments would make of the first rows; nothing is written.
 
-    def __init__(self, given: Prepared, listener: Callable[[Progress], None] | None, began: float) -> None:
-        self.source, self.settings, self.states, self.plan = given.source, given.settings, given.states, given.plan
-        self._listener, self._began, self._heard = listener, began, time.monotonic()
-        described = [*self.source.identity["inputs"], *(describe(path) for path in given.side_files)]
-        self._record = {**_lasting_options(self.settings, self.plan, given.kind), "inputs": list(map(list, described))}
-        self._outputs, self._writers, self._made = given.outputs, dict[str, StoreWriter](), dict[str, Manifest]()
+    Returns (the recipe as far as these rows determine it, their `label` (a word if labels are words; None: unlabelled) and
+    `features` {name, or number from 0: value}, a sentence for each guess worth knowing). Raises what `convert` raises.
+    """
+    work = Work(inputs, output, {**options, "on_error": "raise", "max_errors": None})
+    chunks: list[Chunk] = []
+    with closing(work.source.blocks()) as blocks:  # type: ignore[type-var]
+        for chunk, _ in blocks:
+            chunks.append(copied(chunk))
+            if sum(part.n_rows for part in chunks) >= rows:
+                break
+    if not chunks:
+        raise BadInputError("no rows in the input")
+    whole, recipe = concatenate(chunks), work.recipe() or Recipe()
+    values, names = np.ones(whole.nnz) if whole.data is None else whole.data, recipe.names or ()
+    shown = []
+    for label, start, stop in zip(whole.y[:rows].tolist(), whole.indptr.tolist(), whole.indptr[1:].tolist(), strict=False):
+        entries = zip(whole.indices[start:stop].tolist(), values[start:stop].tolist(), strict=True)
+        features = {names[j] if j < len(names) else j: value for j, value in entries}
+        shown.append({"label": None if recipe.labels.none else recipe.labels.names.get(label, label), "features": features})
+    return recipe, shown, work.source.told
+
+
+class Work:
+    """One conversion: its source and the sizes that fit its memory, before the first row; then `run`. `read`: rows so far.
+
+    Opening the inputs raises what `convert` raises before it reads rows.
+    """
+
+    def __init__(
+        self,
+        inputs: Any,
+        output: str | os.PathLike,
+        options: dict[str, Any],
+        listener: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._listener, self._began = listener, time.monotonic()
+        self._heard = self._began
+        inputs, options = framed(inputs), spelled(options)
+        expect_known("convert", options, ConvertOptions.__dataclass_fields__)
+        self.settings = settings = ConvertOptions(**options)
+        names = input_names(inputs)
+        self._outputs = outputs = output_paths(os.fspath(output), settings)
+        kind, paths = (FRAME.name, []) if names is None else find_files(names, settings.format)
+        kind = with_lists(kind, paths, settings.index_column)
+        form = FORMATS[kind]
+        settings.require_meaning(kind)
+        if settings.resume and "-" in paths:
+            raise UsageError("--resume: standard input cannot be read again; save it to a file, or start over with --force")
+        if settings.resume and kind == FRAME.name:
+            raise UsageError("resume: a frame cannot be identified as the one begun with; start over with force")
+        for path, other in ((path, other) for path in outputs for other in (*(names or ()), *paths) if other != "-"):
+            first, second = (f"{real_path(name).rstrip('/')}/" for name in (path, other))
+            if is_url(path) == is_url(other) and (first.startswith(second) or second.startswith(first)):
+                # an output in an input would be read, an input in an output replaced
+                raise UsageError(f"{path}: lies inside the input {other}, or holds it; choose another place")
+        side_files = settings.side_files(kind)
+        self._states = FileStates([] if kind == STORE.name else [*paths, *side_files])  # stores have checksums
+        scratch = settings.scratch  # of unnamed files
+        if scratch is None:
+            scratch = scratch_folder(None) if is_url(outputs[0]) else os.path.dirname(os.path.abspath(outputs[0]))
+        self.source = form.open([inputs] if kind == FRAME.name else paths, settings, os.fspath(scratch))
+        if settings.backend == "hdf5":
+            import_module("streamcut.io.stores.hdf5_store")  # counted in the base
+        give_back()
+        earlier: dict[str, Any] = {}  # options of what is to be resumed: it goes on with the same sizes, whatever the memory now
+        for path in outputs if settings.resume else ():
+            if not (earlier := earlier or unfinished(path)) and is_store(path):
+                earlier = open_dataset(path).manifest.source.get("made_from", {})
+        widths = settings.n_features, self.source.n_features
+        self.plan = make_plan(
+            settings.memory,
+            base=resident_bytes(),
+            threads=settings.threads,
+            shard_nnz=settings.shard_nnz or earlier.get("shard_nnz"),
+            sorting=settings.sorting,
+            learning="max_categories" in form.options and not (settings.hash_bits or settings.recipe),
+            writers=len(outputs),
+            held=self.source.held_bytes,
+            remote=is_url(outputs[0]),
+            n_features=1 << settings.hash_bits if settings.hash_bits else max(filter(None, widths), default=None),
+            features=earlier.get("features"),
+        )
+        self.source.begin(Sizes(self.plan.block_bytes, self.plan.row_bytes, self.plan.key_bytes, self.plan.threads))
+        described = [*self.source.identity["inputs"], *(describe(path) for path in side_files)]
+        self._record = {**lasting_options(settings, self.plan, kind), "inputs": list(map(list, described))}
+        self._writers, self._made = dict[str, StoreWriter](), dict[str, Manifest]()
         self.read = self._stored = 0
 
-    @property
-    def learned(self) -> bool:
-        """Whether the recipe of a table was learned."""
-        recipe = self.source.recipe()
-        return recipe is not None and recipe.table is not None and self.settings.recipe is None
+    def recipe(self) -> Recipe | None:
+        """The recipe of the source, with the feature names given by the options."""
+        recipe, names = self.source.recipe(), self.settings.feature_names
+        return recipe if names is None else replace(recipe or Recipe(), names=names)
 
     def run(self) -> ConvertReport:
         """Do all remaining work."""
-        settings = self.settings
-        n_features = 1 << settings.hash_bits if settings.hash_bits else getattr(self.source, "n_features", settings.n_features)
+        settings, resumed = self.settings, dict[str, Manifest]()
+        n_features = 1 << settings.hash_bits if settings.hash_bits else self.source.n_features
         with ExitStack() as stack:
             for path in self._outputs:
-                complete = _existing(path, self._record, settings.force) if settings.resume and is_store(path) else None
+                complete = existing(path, self._record, settings.force) if settings.resume and is_store(path) else None
                 if complete is None:
                     writer = stack.enter_context(self.plan.writer(path, settings, n_features, self._record))
                     self._writers[path] = writer
                 else:
                     settle(path)
-                    self._made[path] = complete
-            self._stored = sum(made.statistics.n_rows for made in self._made.values())
-            self._stored += sum(writer.n_rows for writer in self._writers.values())
+                    resumed[path] = complete
+            self._made |= resumed
+            stored = sum(made.statistics.n_rows for made in resumed.values()) + sum(w.n_rows for w in self._writers.values())
             try:
                 if self._writers:
                     self._sorted() if settings.sorting else self._as_they_come()
@@ -165,35 +259,35 @@ class Work:
                         writer.__exit__()
                         discard(path)
                 raise
-        return self._report()
-
-    def _report(self) -> ConvertReport:
-        made = {path: self._made[path] for path in self._outputs}
-        first, recipe = made[self._outputs[0]].source, self.source.recipe()
-        sizes = [size for _, size, _ in self.source.identity["inputs"]]
+        first, recipe, sizes = self._made[self._outputs[0]].source, self.source.recipe(), self._sizes()
         return ConvertReport(
-            outputs={path: manifest.statistics for path, manifest in made.items()},
+            outputs={path: self._made[path].statistics for path in self._outputs},
             counters={name: count for name, count in first.get("counters", {}).items() if count and name not in _USUAL},
             rows=self.read,
-            resumed_rows=self._stored,
+            resumed_rows=stored,
             bytes_in=None if None in sizes else sum(sizes),
-            bytes_out=sum(sum(files_of(path).names().values()) for path in made),
+            bytes_out=sum(sum(files_of(path).names().values()) for path in self._outputs),
             seconds=time.monotonic() - self._began,
             plan=self.plan,
-            rejects=self._refused() or first.get("refused", []),
-            complete_before=[path for path in made if path not in self._writers],
+            rejects=list(getattr(self.source, "rejects", ())) or first.get("refused", []),
+            complete_before=list(resumed),
             label_words=() if recipe is None else tuple(sorted(recipe.labels.names.items())),
         )
 
-    def _refused(self) -> list[str]:
-        """The first lines that the source left out, with the reasons."""
-        return list(getattr(self.source, "rejects", ()))
+    def _sizes(self) -> list[Any]:
+        """Bytes of each input, None where they are unknown."""
+        return [size for _, size, _ in self.source.identity["inputs"]]
 
     def _as_they_come(self) -> None:
-        start = self._start()
-        for path, seen in zip(self._outputs, start["seen"] if start is not None else (), strict=False):
-            if path in self._writers:
-                self._writers[path].seen = seen
+        # The earliest position from which an output lacks rows; None: the beginning.
+        positions = [writer.position for writer in self._writers.values()]
+        start = None
+        again = getattr(self.source, "rereads", False)  # it numbers keys in order of appearance
+        if not again and all(position is not None and not position["has_qid"] for position in positions):
+            start = min(positions, key=lambda position: position["read"])  # type: ignore[index]
+            for path, seen in zip(self._outputs, start["seen"], strict=True):  # type: ignore[index]
+                if path in self._writers:
+                    self._writers[path].seen = seen
         for chunk, place in self._blocks(start):
             position = {
                 "source": place,
@@ -207,24 +301,22 @@ class Work:
         for path in self._writers:
             self._finish(path)
 
-    def _start(self) -> dict | None:
-        """The earliest position from which an output lacks rows; None: the beginning."""
-        positions = [writer.position for writer in self._writers.values() if writer.position is not None]
-        again = getattr(self.source, "rereads", False)  # it numbers keys in order of appearance
-        if again or len(positions) < len(self._writers) or any(position["has_qid"] for position in positions):
-            return None
-        return min(positions, key=lambda position: position["read"])
-
     def _sorted(self) -> None:
-        first = 1.0 if self.settings.split is None else min(max(self.settings.split, 0.25), 0.75)
+        settings = self.settings
+        first = 1.0 if settings.split is None else min(max(settings.split, 0.25), 0.75)
         with ExitStack() as stack:
             sorts = {}
             for path, share in zip(self._outputs, (first, 1 - first), strict=False):
                 if path in self._writers:
-                    sorts[path] = ExternalSort(_scratch(path, self.settings), int(share * self.plan.sort_bytes))
+                    sorts[path] = ExternalSort(_scratch(path, settings), int(share * self.plan.sort_bytes))
                     stack.callback(sorts[path].close)
             for chunk, _ in self._blocks(None):
-                keys = self._keys(chunk)
+                if settings.group_by_qid and chunk.qid is None:
+                    raise BadInputError("--group-by-qid: the rows have no qid")
+                if settings.shuffle is None and chunk.qid is not None:
+                    keys = chunk.qid.astype(np.uint64)
+                else:
+                    keys = random_keys(settings.shuffle or 0, _numbers(chunk))
                 for path, which in zip(self._outputs, self._split(chunk), strict=True):
                     if path in sorts:
                         sorts[path].add(*((chunk, keys) if which is None else (take_rows(chunk, which), keys[which])))
@@ -232,18 +324,18 @@ class Work:
                 writer = self._writers[path]
                 for chunk in sort.sorted():
                     writer.append(chunk, {})
-                    self._tell("writing", writer.seen, lambda: (writer.seen / max(1, sort.rows), None))  # noqa: B023
+                    self._tell("writing", writer.seen, writer.seen / max(1, sort.rows), None)
                 sort.close()
                 self._finish(path)
 
     def _finish(self, path: str) -> None:
-        """Finish a store, with the source's recipe, and the feature names given by the options."""
+        """Finish a store, with the source's recipe."""
         if self._writers[path].seen == 0:
             raise BadInputError(f"{path}: this output gets no rows; change --split or --seed")
-        recipe, names, refused = self.source.recipe(), self.settings.feature_names, self._refused()
-        recipe = recipe if names is None else replace(recipe or Recipe(), names=names)
-        source = {"made_from": _lasting(self._record), "counters": dict(self.source.counters)}
-        self._made[path] = self._writers[path].finish(source | ({"refused": refused} if refused else {}), recipe)
+        source: dict[str, Any] = {"made_from": without_times(self._record), "counters": dict(self.source.counters)}
+        if refused := list(getattr(self.source, "rejects", ())):  # the first lines that were left out, with the reasons
+            source["refused"] = refused
+        self._made[path] = self._writers[path].finish(source, self.recipe())
         self._writers[path].__exit__()
 
     def _split(self, chunk: Chunk) -> list[np.ndarray | None]:
@@ -254,81 +346,35 @@ class Work:
         first = random_keys(self.settings.split_seed, _numbers(chunk), _SPLIT_STREAM) < np.uint64(self.settings.split * 2.0**64)
         return [np.flatnonzero(first), np.flatnonzero(~first)]
 
-    def _keys(self, chunk: Chunk) -> np.ndarray:
-        """The sort keys of the rows: a random number per row or per group, or the qid itself."""
-        if self.settings.group_by_qid and chunk.qid is None:
-            raise BadInputError("--group-by-qid: the rows have no qid")
-        if self.settings.shuffle is None and chunk.qid is not None:
-            return chunk.qid.astype(np.uint64)
-        return random_keys(self.settings.shuffle or 0, _numbers(chunk))
-
     def _blocks(self, start: dict | None) -> Iterator[tuple[Chunk, dict]]:
         """Blocks of the source from `start` on.
 
         Raises ChangedInputError before anything made of the changed files gets a final name.
         """
-        for chunk, place in self.states.watch(self.source.blocks(None if start is None else start["source"])):
+        for chunk, place in self._states.watch(self.source.blocks(None if start is None else start["source"])):
             yield chunk, place
             self.read += chunk.n_rows
-            self._tell("reading", self.read, lambda: self._share(place))  # noqa: B023
+            self._tell("reading", self.read, *self._share(place))
         if self.read == 0:
             raise BadInputError("no rows in the input")
 
     def _share(self, place: dict) -> tuple[float | None, int | None]:
         """(share of the input read, bytes of it), as far as they are known at a position of the source."""
-        rows = getattr(self.source, "total_rows", None)
-        sizes = [size for _, size, _ in self.source.identity["inputs"]]
+        rows, sizes = getattr(self.source, "total_rows", None), self._sizes()
         if rows is not None:
             share = self.read / max(1, rows)
             return share, None if None in sizes else int(share * sum(sizes))
-        if None in sizes:
+        if None in sizes or self._listener is None:
             return None, None
         done = sum(sizes[: place["file"]]) + place["taken"]
         return (done / max(1, sum(sizes)), done) if done <= sum(sizes) else (None, None)
 
-    def _tell(self, phase: str, rows: int, share: Callable[[], tuple[float | None, int | None]]) -> None:
+    def _tell(self, phase: str, rows: int, share: float | None, bytes_read: int | None) -> None:
         """Call the listener, if there is one, at most every _EVERY seconds."""
         now = time.monotonic()
         if self._listener is not None and now - self._heard >= _EVERY:
             self._heard = now
-            self._listener(Progress(phase, rows, *share(), now - self._began))
-
-
-def _lasting_options(settings: ConvertOptions, plan: ConvertPlan, kind: str) -> dict:
-    """The options that determine the content of the store: a conversion resumes only with the same."""
-    passing = {"memory", "threads", "scratch", "resume", "force", "split_output", "backend", "wide_index", "max_line_bytes"}
-    passing |= {"header"} if settings.header else set()
-    given = replace(settings, recipe=None, feature_names=None)
-    kept = {name: value for name, value in asdict(given).items() if name not in passing and value not in (None, (), [])}
-    if settings.feature_names is not None:
-        kept["feature_names"] = hashlib.sha256("\n".join(settings.feature_names).encode()).hexdigest()
-    if settings.recipe is not None:
-        kept["recipe"] = hashlib.sha256(settings.recipe.to_json()).hexdigest()
-    return {**kept, "format": kind, "shard_nnz": plan.shard_nnz, "features": plan.features}
-
-
-def _lasting(record: dict) -> dict:
-    """`record` without what differs between equal conversions of equal data: modification times and memory."""
-    kept = {name: value for name, value in record.items() if name != "features"}
-    return {**kept, "inputs": [[name, size] for name, size, _ in record["inputs"]]}
-
-
-def _existing(path: str, record: dict, force: bool) -> Manifest | None:
-    """The manifest of the store at `path` if a resumed conversion would make the same; None: it is to be replaced.
-
-    Raises UsageError when it is a different store, unless `force`.
-    """
-    try:
-        manifest = open_dataset(path).manifest
-    except StreamcutError:
-        if force:
-            return None
-        raise
-    if manifest.source.get("made_from") == _lasting(record):
-        return manifest
-    if force:
-        return None
-    raise UsageError(f"{path}: exists and was made from other data or with other options; replace it with --force")
+            self._listener(Progress(phase, rows, share, bytes_read, now - self._began))
 
 
 def _numbers(chunk: Chunk) -> np.ndarray:

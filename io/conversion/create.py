@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +13,12 @@ import numpy as np
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.systems import resident_bytes
 from streamcut.io.conversion.options import ConvertOptions
-from streamcut.io.conversion.prepared import make_plan
+from streamcut.io.conversion.plan import make_plan
 from streamcut.io.manifest import Statistics
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.arrays import column_names, entries_of, matrix_of
-from streamcut.io.sources.canonical import RawRows, RowRules, canonical
+from streamcut.io.sources.canonical import RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of
 from streamcut.io.sources.lazy import blocks, is_lazy
 from streamcut.io.sources.source import GroupCheck, expect_short
@@ -126,44 +127,44 @@ class NewStore:
         """
         if not self._inside:
             raise UsageError(f"{self.path}: rows are appended inside `with streamcut.create(…) as out:`")
+        columns = {"y": y, "qid": qid, "weight": weight}
         if is_lazy(X):
-            for rows, given in blocks(X, {"y": y, "qid": qid, "weight": weight}):
-                self.append(rows, **given)
+            for rows, parts in blocks(X, columns):
+                self.append(rows, **parts)
             return
         matrix, names = matrix_of(X), column_names(X)
         n, d = matrix.shape
         self._expect_columns(d, names)
-        for name, given in {"y": y, "qid": qid, "weight": weight}.items():
-            if given is not None and len(given) != n:
-                raise BadInputError(f"{name} has {len(given)} values for {n} rows of X")
+        for name, column in columns.items():
+            if column is not None and len(column) != n:
+                raise BadInputError(f"{name} has {len(column)} values for {n} rows of X")
         if self._labelled not in (None, y is not None):
             raise BadInputError("some blocks have labels and others do not")
         self._labelled = y is not None
         if n == 0:
             return
-        writer = self._writer or self._open(d, {})
+        writer, options = self._writer or self._open(d, {}), self._options
         if qid is not None and writer.position is not None:
             raise UsageError(f"{self.path}: rows with a qid cannot be resumed; begin anew without resume")
-        numbers = np.zeros(n) if y is None else labels_of(y, self._labels, self.n_rows)
-        rules = RowRules(self._options.dtype, self._options.duplicates, self._options.keep_zeros, self._n_features)
-        groups, weights = (None if given is None else np.asarray(given) for given in (qid, weight))
-        begin = row = self.n_rows
+        rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, self._n_features)
+        labels = np.zeros(n) if y is None else labels_of(y, self._labels, self.n_rows)
+        per_row = [labels, *(None if column is None else np.asarray(column) for column in (qid, weight))]
+        first = self.n_rows
         for part in entries_of(matrix):
-            rows = slice(row - begin, row - begin + part.n_rows)
-            y_, qid_, weight_ = (None if each is None else each[rows] for each in (numbers, groups, weights))
-            for raw in RawRows(part.indptr, part.indices, part.values, y_, qid_, weight_).pieces():
-                expect_short(len(raw.indices), self._row_bytes, f"row {row} (0-based)")
-                self._add(canonical(raw, rules, self.counters, self.path, self.n_rows, row))
-                row += raw.n_rows
-
-    def _add(self, chunk) -> None:
-        assert self._writer is not None
-        if chunk.qid is not None and (row := self._groups.first_repeat(chunk.qid)) is not None:
-            place = f"row {self.n_rows + row} (0-based)"
-            raise BadInputError(f"{place}: qid {chunk.qid[row]} comes back after other rows; rows of a qid stand together")
-        state = {"words": list(self._labels.rule.words), "counters": dict(self.counters), "labelled": self._labelled}
-        self._writer.append(chunk, state)
-        self.n_rows += chunk.n_rows
+            rows = slice(self.n_rows - first, self.n_rows - first + part.n_rows)
+            here: Any = dict(zip(("labels", "qid", "weight"), (c if c is None else c[rows] for c in per_row), strict=True))
+            labelled = replace(part, **here)
+            for raw in labelled.pieces():
+                expect_short(len(raw.indices), self._row_bytes, f"row {self.n_rows} (0-based)")
+                chunk = canonical(raw, rules, self.counters, self.path, self.n_rows, self.n_rows)
+                if chunk.qid is not None and (row := self._groups.first_repeat(chunk.qid)) is not None:
+                    place = f"row {self.n_rows + row} (0-based)"
+                    raise BadInputError(
+                        f"{place}: qid {chunk.qid[row]} comes back after other rows; rows of a qid stand together"
+                    )
+                words = list(self._labels.rule.words)
+                writer.append(chunk, {"words": words, "counters": dict(self.counters), "labelled": self._labelled})
+                self.n_rows += chunk.n_rows
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         self._inside = False
@@ -176,15 +177,15 @@ class NewStore:
             if kind is None:
                 rule = LabelRule(none=True) if self._labelled is False else self._labels.rule
                 recipe = Recipe(dtype=self._options.dtype, duplicates=self._options.duplicates, labels=rule, names=self._names)
-                found = {name: count for name, count in self.counters.items() if count}
-                self.statistics = writer.finish({"made_from": {"inputs": []}, "counters": found}, recipe).statistics
+                source = {"made_from": {"inputs": []}, "counters": dict(+self.counters)}
+                self.statistics = writer.finish(source, recipe).statistics
         finally:
             writer.__exit__()
             if self.statistics is None and not has_rows(self.path):
                 discard(self.path)
 
     def _open(self, n_features: int | None, earlier: dict) -> StoreWriter:
-        """Begin, or continue a store begun with the options `earlier`."""
+        """Begin, or continue a store begun with the options `earlier`: restore what the blocks before the crash determined."""
         options = self._options
         plan = make_plan(
             options.memory,
@@ -195,13 +196,16 @@ class NewStore:
             n_features=n_features,
             features=earlier.get("features"),
         )
-        self._row_bytes = plan.row_bytes
+        self._row_bytes, self._n_features = plan.row_bytes, n_features
         identity = {"made_by": "create", "labels": [list(pair) for pair in self._rule.words], "features": plan.features}
         identity |= {"dtype": options.dtype, "duplicates": options.duplicates, "keep_zeros": options.keep_zeros}
-        writer = plan.writer(self.path, options, n_features, identity)
-        self._writer, self._n_features = writer.__enter__(), n_features
-        if writer.position is not None:
-            self._go_on(writer)
+        self._writer = writer = plan.writer(self.path, options, n_features, identity).__enter__()
+        if (state := writer.position) is not None:
+            self.n_rows = writer.seen = writer.n_rows
+            self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
+            if not self._rule.words:
+                self._labels = Labels(dict(state["words"]), learn=True)
+            self._labels.numbers = not state["words"] if self._labelled and not self._rule.words else None
         return writer
 
     def _expect_columns(self, d: int, names: tuple[str, ...] | None) -> None:
@@ -216,12 +220,3 @@ class NewStore:
             other = next(k for k in range(d) if names[k] != self._names[k])
             raise BadInputError(f"column {other} (0-based) of X is {names[other]!r}, and was {self._names[other]!r}")
         self._met_columns = True
-
-    def _go_on(self, writer: StoreWriter) -> None:
-        """Restore what the blocks before the crash determined."""
-        state = writer.position or {}
-        self.n_rows = writer.seen = writer.n_rows
-        self.counters, self._labelled = Counter(state["counters"]), state["labelled"]
-        if not self._rule.words:
-            self._labels = Labels(dict(state["words"]), learn=True)
-        self._labels.numbers = not state["words"] if self._labelled and not self._rule.words else None

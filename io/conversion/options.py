@@ -252,7 +252,7 @@ def _stop_words(given: Any) -> tuple[str, ...] | None:
     if given is None or (not isinstance(given, str | os.PathLike) and not given):
         return None
     if given == "english":
-        from streamcut.io.tables.text_words import ENGLISH
+        from streamcut.io.tables.texts import ENGLISH
 
         return tuple(sorted(ENGLISH))
     if not isinstance(given, str | os.PathLike):

@@ -4,7 +4,7 @@ Every row gets a 64-bit key; rows leave in the order of their keys, ties in orde
 seed and the number of the row (or its qid), so the result depends on nothing else, in particular not on the memory:
 
     pass 1: collect rows; when they take half of the memory, sort them by key and write them out as a run
-    pass 2: load the front of every run; rows whose key is below everything still unread leave in order; top up, repeat
+    pass 2: look at the next keys of every run; rows whose key is below everything beyond them leave in order; repeat
 
 Sorted runs rather than random buckets: their number need not be guessed before the size of the data is known, no bucket can
 overflow, and the same code groups the rows of a qid. Data that fits into the memory never touches the disk.
@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class ExternalSort:
     def add(self, chunk: Chunk, keys: np.ndarray) -> None:
         """Take copies of the rows of `chunk`, with their `keys` (n, uint64). Raises MemoryBudgetError, DiskFullError."""
         columns = _columns(chunk, keys)
-        if (size := _bytes(columns)) > self._room:
+        if (size := sum(column.nbytes for column in columns.values())) > self._room:
             if chunk.n_rows == 1:
                 raise MemoryBudgetError(
                     f"row {chunk.first_row} (0-based) has {chunk.nnz:,} entries, more than fit into the "
@@ -85,7 +86,7 @@ class ExternalSort:
         """All rows in order, in chunks of about PIECE entries; no rows can be added afterwards."""
         if self._runs:
             self._flush()
-            yield from (chunk for chunk, _ in _merged(self._runs, self.memory))
+            yield from _merged(self._runs, self.memory)
         elif self._pending:
             yield from (chunk for chunk, _ in _in_order(self._joined()))
 
@@ -115,10 +116,6 @@ def _columns(chunk: Chunk, keys: np.ndarray) -> Columns:
     }
 
 
-def _bytes(columns: Columns) -> int:
-    return sum(column.nbytes for column in columns.values())
-
-
 def _in_order(columns: Columns) -> Iterator[tuple[Chunk, np.ndarray]]:
     """The rows in the order of their keys, in chunks of about PIECE entries, each with its keys."""
     indptr = np.concatenate([[0], np.cumsum(columns["length"])]).astype(np.int64)
@@ -133,79 +130,64 @@ def _in_order(columns: Columns) -> Iterator[tuple[Chunk, np.ndarray]]:
 
 
 class _Run:
-    """Sorted rows in files, one per array, and the part of the rows that is loaded."""
+    """Sorted rows in files, one per array. `unread`: rows that are not taken yet."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
-        self.path, self.types = path, {name: column.dtype for name, column in columns.items()}
+        self._path, self._types = path, {name: column.dtype for name, column in columns.items()}
         self.unread, self.longest = len(columns["key"]), int(columns["length"].max())
-        self.shortest, self.largest = self.row_bytes(np.array([0, self.longest])).tolist()  # bytes of rows
-        self._next = dict.fromkeys(columns, 0)  # element of each array to load next
-        self.block = {name: np.empty(0, dtype) for name, dtype in self.types.items()}
+        self._next = dict.fromkeys(columns, 0)  # element of each array
         with ExitStack() as stack:
             files = {name: stack.enter_context(open(path / name, "wb")) for name in columns}
             for chunk, keys in _in_order(columns):
                 for name, column in _columns(chunk, keys).items():
                     files[name].write(column.data)
 
-    def row_bytes(self, lengths: np.ndarray) -> np.ndarray:
-        """Bytes of rows with this many entries, int64."""
-        entry = sum(self.types[name].itemsize for name in _ENTRIES)
-        return sum(dtype.itemsize for dtype in self.types.values()) - entry + lengths * entry
+    def row_bytes(self, lengths: np.ndarray | int) -> Any:
+        """Bytes of rows with this many entries."""
+        entry = sum(self._types[name].itemsize for name in _ENTRIES)
+        return sum(dtype.itemsize for dtype in self._types.values()) - entry + lengths * entry
 
-    def top_up(self, memory: int) -> None:
-        """If less than half of that is loaded, load rows until the block holds about `memory` bytes, at least one row."""
-        have = _bytes(self.block)
-        if not self.unread or have > memory // 2:
-            return
-        most = min(self.unread, max(1, (memory - have) // self.shortest))
+    def ahead(self, memory: int) -> tuple[np.ndarray, np.ndarray]:
+        """(keys, entries up to the end of each) of the next rows, as many as take `memory` bytes, but at least one."""
+        most = min(self.unread, max(1, memory // self.row_bytes(0)))
         lengths = self._read("length", most)
-        rows = max(1, int(np.searchsorted(np.cumsum(self.row_bytes(lengths)), memory - have, side="right")))
-        entries = int(lengths[:rows].sum())
-        for name in self.types:
+        rows = max(1, int(np.searchsorted(np.cumsum(self.row_bytes(lengths)), memory, side="right")))
+        return self._read("key", min(rows, most)), np.cumsum(lengths[:rows])
+
+    def take(self, rows: int, entries: int) -> Columns:
+        """The next rows, which have this many entries."""
+        taken = {}
+        for name in self._types:
             count = entries if name in _ENTRIES else rows
-            self.block[name] = np.concatenate([self.block[name], self._read(name, count)])
+            taken[name] = self._read(name, count)
             self._next[name] += count
         self.unread -= rows
         if not self.unread:
-            shutil.rmtree(self.path, ignore_errors=True)
-
-    def take(self, rows: int) -> Columns:
-        """The first `rows` loaded rows, removed from the block."""
-        entries = int(self.block["length"][:rows].sum())
-        cut = {name: entries if name in _ENTRIES else rows for name in self.block}
-        taken = {name: column[: cut[name]] for name, column in self.block.items()}
-        self.block = {name: column[cut[name] :] for name, column in self.block.items()}
+            shutil.rmtree(self._path, ignore_errors=True)
         return taken
 
     def _read(self, name: str, count: int) -> np.ndarray:
-        dtype = self.types[name]
-        return np.fromfile(self.path / name, dtype, count, offset=self._next[name] * dtype.itemsize)
+        dtype = self._types[name]
+        return np.fromfile(self._path / name, dtype, count, offset=self._next[name] * dtype.itemsize)
 
 
-def _merged(runs: list[_Run], memory: int) -> Iterator[tuple[Chunk, np.ndarray]]:
-    """Pass 2. A quarter of `memory` holds the fronts of the runs, a quarter the rows leaving them, the rest copies on the way."""
-    share = memory // 4 // len(runs)
-    needed = 4 * sum(max(share, run.largest) for run in runs)
+def _merged(runs: list[_Run], memory: int) -> Iterator[Chunk]:
+    """Pass 2. A quarter of `memory` is for rows that are looked at, a quarter for those that leave, the rest for copies."""
+    share, longest = memory // 4 // len(runs), max(run.longest for run in runs)
+    needed = 4 * sum(max(share, run.row_bytes(run.longest)) for run in runs)
     if needed > memory:
-        longest = max(run.longest for run in runs)
         raise MemoryBudgetError(
             f"merging {len(runs)} sorted runs with rows of up to {longest:,} entries needs {format_bytes(needed)}, "
             f"but --memory leaves {format_bytes(memory)} for it; raise --memory"
         )
-    while True:
-        for run in runs:
-            run.top_up(share)
-        open_ends = [(run.block["key"][-1], number) for number, run in enumerate(runs) if run.unread]
-        limit, first = min(open_ends, default=(None, 0))
+    while runs := [run for run in runs if run.unread]:
+        fronts = [run.ahead(share) for run in runs]
+        ends = [(keys[-1], number) for number, (keys, _) in enumerate(fronts) if len(keys) < runs[number].unread]
+        limit, first = min(ends, default=(None, 0))
         taken = []
-        for number, run in enumerate(runs):
-            keys = run.block["key"]
-            # Run `first` may hold unread rows with the limit's key: rows with that key in later runs wait for them.
-            count = len(keys)
-            if limit is not None:
-                count = int(np.searchsorted(keys, limit, side="right" if number <= first else "left"))
-            if count:
-                taken.append(run.take(count))
-        if not taken:
-            return
-        yield from _in_order({name: np.concatenate([part[name] for part in taken]) for name in taken[0]})
+        for number, (keys, entries) in enumerate(fronts):
+            # Run `first` may hold more rows with the limit's key: rows with that key in later runs wait for them.
+            side: Literal["left", "right"] = "right" if number <= first else "left"
+            if count := len(keys) if limit is None else int(np.searchsorted(keys, limit, side=side)):
+                taken.append(runs[number].take(count, int(entries[count - 1])))
+        yield from (chunk for chunk, _ in _in_order({name: np.concatenate([part[name] for part in taken]) for name in taken[0]}))

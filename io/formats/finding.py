@@ -151,24 +151,20 @@ def _sniff_head(path: str, head: bytes) -> str:
 
 
 def _sniff_directory(path: str) -> str:
-    """A Zarr group is a store or AnnData; any other directory holds text files."""
+    """A Zarr group is a store or AnnData; "documents" is a folder that looks like one; any other holds text files, whose formats
+    are detected one by one: "svmlight"."""
     if os.path.lexists(os.path.join(path, MANIFEST)):
         return STORE.name
-    if not any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
-        return _of_files(path)
-    return _of_members(path, {name for name in os.listdir(path) if not name.startswith(".") and name != "zarr.json"})
-
-
-def _of_files(path: str) -> str:
-    """ "documents" for a folder that looks like one, else "svmlight": the format of its files is detected file by file."""
+    if any(os.path.exists(os.path.join(path, name)) for name in ("zarr.json", ".zgroup")):
+        return _of_members(path, {name for name in os.listdir(path) if not name.startswith(".") and name != "zarr.json"})
     from streamcut.io.tables.frames import holds_documents
 
     try:
-        found = inputs_of(path)
+        files = inputs_of(path)
     except NotFoundError:  # the reader will report it
         return SVMLIGHT.name
-    plain = all(claim(name) is None and not name.endswith(_COMPRESSED) for name in found)
-    return DOCUMENTS.name if plain and holds_documents(found, path) else SVMLIGHT.name
+    plain = all(claim(name) is None and not name.endswith(_COMPRESSED) for name in files)
+    return DOCUMENTS.name if plain and holds_documents(files, path) else SVMLIGHT.name
 
 
 def _of_members(path: str, members: set[str]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing, scratch_folder
 from streamcut.foundation.systems import alive
-from streamcut.io.places.remote import begun, expect_writable, is_url, put, size_of, written
+from streamcut.io.places.remote import answer, expect_writable, is_url, put, size_of
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/std(out|err)")
 _held: set[Path] = set()  # locks of this process
@@ -68,22 +68,31 @@ def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, rep
     Unless `replace`, AppearedError if a file of this name has appeared meanwhile. Raises DiskFullError, NotFoundError.
     """
     if is_url(path):
-        url = os.fspath(path)
-        with object_written(url, size=size) as taking:
-            yield taking
+        url, folder = os.fspath(path), scratch_folder(None)
+        expect_writable(url)
+        with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
+            yield Sink(file.fileno(), "object")
             if not replace and size_of(url) is not None:
                 raise _appeared(path)
+            with open(file.name, "rb") as whole:
+                answer(url, put, url, whole, doing="written")
         return
     place = destination(path)
     with disk_full(path, size):
         if place.through:
-            handle = _opened(place)
+            if place.descriptor is None:
+                handle = os.open(place.path, os.O_WRONLY | os.O_NOCTTY)
+            else:
+                for stream in (sys.stdout, sys.stderr):  # flush their buffers first
+                    if stream is not None:
+                        stream.flush()
+                handle = os.dup(place.descriptor)
             try:
                 yield Sink(handle, prefix)
             finally:
                 os.close(handle)
             return
-        remove_leftovers(place.path)
+        _remove_leftovers(place.path)
         mode = None if place.mode is None else stat.S_IMODE(place.mode)
         try:
             with replacing(place.path, prefix=prefix, mode=mode, replace=replace) as file:
@@ -101,17 +110,8 @@ def exists(path: str | os.PathLike) -> bool:
     return size_of(os.fspath(path)) is not None if is_url(path) else os.path.lexists(path)
 
 
-def _opened(place: Destination) -> int:
-    if place.descriptor is None:
-        return os.open(place.path, os.O_WRONLY | os.O_NOCTTY)
-    for stream in (sys.stdout, sys.stderr):  # flush their buffers first
-        if stream is not None:
-            stream.flush()
-    return os.dup(place.descriptor)
-
-
-def remove_leftovers(path: Path) -> None:
-    """Remove leftovers of processes killed while writing `path`: `.NAME.PID.tmp`, `.NAME.lock`."""
+def _remove_leftovers(path: Path) -> None:
+    """Remove leftovers of processes killed while writing `path`: `.NAME.PID.tmp`, and `.NAME.lock` if it is empty."""
     ours = re.compile(re.escape(f".{path.name}.") + r"(\d+)\.tmp")
     for name in os.listdir(path.parent):
         match = ours.fullmatch(name)
@@ -119,21 +119,17 @@ def remove_leftovers(path: Path) -> None:
             remove_abandoned(path.with_name(name))
     lock = _lock_name(path)
     with suppress(OSError):
-        if lock not in _held and stat.S_ISREG(lock.lstat().st_mode) and lock.lstat().st_size == 0:
-            remove_abandoned(lock)
+        if stat.S_ISREG(lock.lstat().st_mode) and lock.lstat().st_size == 0:
+            remove_abandoned(lock)  # unless it is held
 
 
 @contextmanager
 def reserved(path: str | os.PathLike) -> Iterator[None]:
     """Lock the output `path` against other processes while it is made. Raises LockedError.
 
-    Object stores have no locks.
+    Object stores have no locks, and what is written through needs none.
     """
-    if is_url(path):
-        yield
-        return
-    place = destination(path)
-    if place.through:
+    if is_url(path) or (place := destination(path)).through:
         yield
         return
     lock = _lock_name(place.path)
@@ -146,28 +142,12 @@ def reserved(path: str | os.PathLike) -> Iterator[None]:
 
 
 def release() -> None:
-    """Remove the locks of this process, which is about to exit."""
+    """Remove the locks of this process, which is about to exit; they are empty files."""
     for lock in _held:
-        _remove_if_empty(lock)
+        with suppress(OSError):
+            if lock.lstat().st_size == 0:
+                lock.unlink()
 
 
 def _lock_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.lock")
-
-
-def _remove_if_empty(lock: Path) -> None:
-    """Our locks are empty files."""
-    with suppress(OSError):
-        if lock.lstat().st_size == 0:
-            lock.unlink()
-
-
-@contextmanager
-def object_written(url: str, *, size: int | None = None) -> Iterator[Sink]:
-    """A scratch file that is uploaded when the context ends without error."""
-    expect_writable(url)
-    folder = scratch_folder(None)
-    with disk_full(folder, size), tempfile.NamedTemporaryFile(prefix="streamcut-", dir=folder) as file:
-        yield Sink(file.fileno(), "object")
-        with open(file.name, "rb") as whole:
-            written(url, begun(put, url, whole))

@@ -43,10 +43,6 @@ class MissingError(Exception):
     """There is no such object."""
 
 
-class ReplacedError(Exception):
-    """The object is no longer the version that was asked for."""
-
-
 def is_url(path: Any) -> bool:
     """Whether `path` is a URL rather than a file name."""
     return isinstance(path, str) and "://" in path
@@ -155,7 +151,8 @@ def begun(request: Callable[..., Coroutine], *arguments: Any) -> Future:
 def answer(url: str, request: Callable[..., Coroutine] | Future, *arguments: Any, doing: str = "read") -> Any:
     """The answer to a request; `doing`: "read" (given up when the work is to stop), "written" or "removed".
 
-    Raises MissingError, ReplacedError, NotFoundError for all other failures, DiskFullError, GivenUp.
+    Raises MissingError unless it is written, BadInputError if it is no longer the version that was asked for, NotFoundError for
+    all other failures, DiskFullError, GivenUp.
     """
     from obstore import exceptions
 
@@ -168,18 +165,19 @@ def answer(url: str, request: Callable[..., Coroutine] | Future, *arguments: Any
         return coming.result()
     except DiskFullError:
         raise
-    except (FileNotFoundError, exceptions.NotFoundError) as error:
-        raise MissingError(_said(error)) from None
-    except exceptions.PreconditionError as error:
-        raise ReplacedError(_said(error)) from None
+    except exceptions.PreconditionError:
+        raise BadInputError(f"{url}: was replaced while it was read; read it again when it is complete") from None
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
         raise _DeniedError(f"{url}: cannot be {doing}: {_said(error)}; check the credentials") from None
     except (exceptions.BaseError, OSError, ValueError) as error:
-        if "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error):
+        missing = isinstance(error, FileNotFoundError | exceptions.NotFoundError)
+        missing = missing or "NoSuchBucket" in str(error) or "ContainerNotFound" in str(error)
+        if missing and doing != "written":
             raise MissingError(_said(error)) from None
         if "Range request not supported" in str(error):
             raise NotFoundError(f"{url}: this server does not give parts of a file; download it first") from None
-        raise NotFoundError(f"{url}: cannot be {doing} ({_said(error)})") from None
+        bucket = no_bucket(url, remedy="create it first, or ") if missing else None
+        raise bucket or NotFoundError(f"{url}: cannot be {doing} ({_said(error)})") from None
 
 
 class _DeniedError(NotFoundError):
@@ -247,26 +245,18 @@ def size_of(url: str) -> int | None:
 
 async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> bytes:
     """The content, or bytes start:stop of it; `e_tag`: of this version only. A body that breaks off is asked for again."""
-    import asyncio
 
     import obstore
-    from obstore.exceptions import GenericError
 
     store, path = located(url)
     options: GetOptions = {} if stop is None else {"range": (start, stop)}
     if e_tag:
         options["if_match"] = e_tag
-    for attempt in range(most := _retries() + 1):
-        found = await obstore.get_async(store, path, options=options)
-        try:
-            content = (await found.bytes_async()).to_bytes()
-            if len(content) == found.range[1] - found.range[0]:
-                return content
-        except GenericError:
-            if attempt + 1 == most:
-                raise
-        await asyncio.sleep(_PAUSE * 2**attempt)
-    raise OSError(f"the answer broke off in each of {most} attempts")
+    response = await obstore.get_async(store, path, options=options)
+    content = (await response.bytes_async()).to_bytes()
+    if len(content) != response.range[1] - response.range[0]:
+        raise OSError("the answer broke off")
+    return content
 
 
 def read_object(url: str, first: int = -1) -> bytes:
@@ -341,8 +331,6 @@ class RemoteFile(io.RawIOBase):
                 self._piece = memoryview(answer(self._url, self._coming.popleft()))
             except MissingError:
                 raise NotFoundError(f"{self._url}: was removed while it was read") from None
-            except ReplacedError:
-                raise BadInputError(f"{self._url}: was replaced while it was read; read it again when it is complete") from None
         count = min(len(target), len(self._piece))
         target[:count] = self._piece[:count]
         self._piece = self._piece[count:]
@@ -380,14 +368,6 @@ async def put(url: str, content: Any) -> None:
             content.seek(0)
         await asyncio.sleep(_PAUSE * 2**attempt)
     raise OSError(f"less arrived than was sent, in each of {most} attempts")
-
-
-def written(url: str, request: Future) -> None:
-    """Wait for an object to be there. Raises NotFoundError."""
-    try:
-        answer(url, request, doing="written")
-    except MissingError as error:
-        raise no_bucket(url, remedy="create it first, or ") or NotFoundError(f"{url}: cannot be written ({error})") from None
 
 
 def remove_object(url: str) -> None:

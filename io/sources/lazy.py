@@ -39,7 +39,7 @@ def framed(data: Any) -> Any:
         return data
     if isinstance(data, Mapping):
         return _of_dicts([data])
-    if isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+    if isinstance(data, list) and data and all(issubclass(kind, Mapping) for kind in set(map(type, data))):
         return _of_dicts(data)
     if is_lazy(data) and hasattr(data, "npartitions") and hasattr(data, "columns"):
         return Stream(lambda: computed([data.partitions[k] for k in range(data.npartitions)]))
@@ -91,7 +91,9 @@ def _of_dicts(rows: list[Mapping[Any, Any]]) -> Any:
     """A table of rows that name their values; a name that a row lacks is missing there."""
     import pyarrow as pa
 
-    columns, names = {}, dict.fromkeys(name for row in rows for name in row)
+    columns, names = {}, dict[Any, Any]()
+    for row in rows:
+        names.update(row)
     for name in names:
         try:
             columns[str(name)] = pa.array([row.get(name) for row in rows])

@@ -22,7 +22,7 @@ from typing import Any
 from streamcut.errors import NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, read_file
-from streamcut.io.manifest import canonical_json, guarded_files, parse_manifest
+from streamcut.io.manifest import guarded_files, parse_manifest
 from streamcut.io.places.remote import (
     OBJECT_STORES,
     MissingError,
@@ -34,12 +34,12 @@ from streamcut.io.places.remote import (
     put,
     remove_object,
     size_of,
-    written,
 )
 from streamcut.io.stores.spec import EXTRAS, JOURNAL, LOCK, MANIFEST, METADATA, SCRATCH, SHARDS
 
 _REQUESTS = 16  # at once, to a server that lists nothing
 _IN_FLIGHT = 64  # uploads at once
+_SHOWN = 3
 
 
 class Folder:
@@ -58,8 +58,8 @@ class Folder:
             path = Path(self.root, name)
             if path.parent not in changed:
                 with disk_full(path):
-                    _make(path.parent, changed)
-                changed.add(path.parent)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                changed |= {folder for folder in path.parents if folder.is_relative_to(self.root)}
             write_durably(path, parts, sum(map(len, parts)), prefix="store.put", sync_parent=False)
         for folder in changed:
             sync_directory(folder)
@@ -128,11 +128,11 @@ class Objects:
         requests: deque[tuple[str, Any]] = deque()
         for name, parts in contents:
             if len(requests) == _IN_FLIGHT:
-                written(*requests.popleft())
+                answer(*requests.popleft(), doing="written")
             url = f"{self.root}/{name}"
             requests.append((url, begun(put, url, b"".join(parts))))
         while requests:
-            written(*requests.popleft())
+            answer(*requests.popleft(), doing="written")
 
     def get(self, name: str) -> bytes | None:
         try:
@@ -165,25 +165,13 @@ def files_of(path: str | os.PathLike) -> Files:
     return Objects(str(path)) if is_url(path) else Folder(path)
 
 
-def _make(folder: Path, changed: set[Path]) -> None:
-    """Make a folder and those above it that there are not; those that get a new entry join `changed`."""
-    if not folder.is_dir():
-        _make(folder.parent, changed)
-        folder.mkdir(exist_ok=True)
-        changed.add(folder.parent)
-
-
 def _remove_if_empty(folder: Path) -> None:
     with suppress(OSError):
         folder.rmdir()
 
 
-_PARTS = {MANIFEST, METADATA, *EXTRAS, SHARDS, JOURNAL, SCRATCH}
-_SHOWN = 3
-
-
 def entry(number: int) -> str:
-    """The name of an entry; number 0 records the options."""
+    """The name of an entry of the journal; number 0 records the options."""
     return f"{JOURNAL}/{number:06d}"
 
 
@@ -206,56 +194,38 @@ def has_rows(path: str | os.PathLike) -> bool:
 
 def entries(files: Files, last: int | None = None) -> list[dict[str, Any]]:
     """The journal, up to entry number `last` or the first that is missing or damaged."""
-    found: list[dict[str, Any]] = []
-    while last is None or len(found) <= last:
-        try:
-            content = files.get(entry(len(found)))
-            found.append(json.loads(content or b""))
-        except ValueError:
-            break
-    return found
-
-
-def check_options(before: dict, options: dict, where: str) -> None:
-    """Raise UsageError unless `before` and `options` (JSON types) are the same."""
-    differing = [
-        f"{key} was {before.get(key)!r} and is {options.get(key)!r}"
-        for key in sorted({*before, *options})
-        if canonical_json(before.get(key)) != canonical_json(options.get(key))
-    ]
-    if differing:
-        raise UsageError(
-            f"{where} was begun differently: {'; '.join(differing)}; use the same options, or start anew without --resume"
-        )
+    records: list[dict[str, Any]] = []
+    with suppress(ValueError):
+        while last is None or len(records) <= last:
+            records.append(json.loads(files.get(entry(len(records))) or b""))
+    return records
 
 
 def expect_free(path: str | os.PathLike, force: bool) -> None:
     """Raise UsageError when a store may not be written to `path`: one exists (without `force`), or files are not streamcut's."""
     files = files_of(path)
-    is_folder = not isinstance(files, Folder) or os.path.isdir(files.root) or not os.path.lexists(files.root)
-    names = files.names() if is_folder else {}
-    if (MANIFEST in names or not is_folder) and not force:
+    if isinstance(files, Folder) and os.path.lexists(files.root) and not os.path.isdir(files.root):
+        remedy = "is not a streamcut store, so --force does not touch it; remove it yourself"
+        raise UsageError(f"{path}: exists{f' and {remedy}' if force else '; choose another name, or replace it with --force'}")
+    names = files.names()
+    if MANIFEST in names and not force:
         raise UsageError(f"{path}: exists; choose another name, or replace it with --force")
-    if not is_folder:
-        raise UsageError(f"{path}: exists and is not a streamcut store, so --force does not touch it; remove it yourself")
-    if foreign := sorted(_foreign(files, names)):
-        listed = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
-        raise UsageError(f"{path} holds files not written by streamcut ({listed}); move that away or choose another name")
-
-
-def _foreign(files: Files, names: dict[str, int]) -> set[str]:
-    """The `names` in the folder of a store that are none of its own."""
-    if MANIFEST not in names:
-        unfinished = entry(0) in names
-        temporary = {name for name in names if name.endswith(".tmp") and (unfinished or name.startswith(f"{JOURNAL}/."))}
-        return {name for name in names if name.split("/")[0] not in (_PARTS if unfinished else (SCRATCH,))} - temporary
-    try:
-        own = {MANIFEST, *guarded_files(parse_manifest(files.get(MANIFEST) or b"", MANIFEST))}
-    except StreamcutError:
-        raise UsageError(
-            f"{files.root}: its {MANIFEST} cannot be read by this version, so --force does not touch it; remove it yourself"
-        ) from None
-    return {name for name in names if name not in own and name.split("/")[0] not in (JOURNAL, SCRATCH)}
+    ours, begun_here = {SCRATCH}, entry(0) in names  # the first part of a name, whatever follows
+    listed = set[str]()
+    if MANIFEST in names:
+        try:
+            listed = {MANIFEST, *guarded_files(parse_manifest(files.get(MANIFEST) or b"", MANIFEST))}
+        except StreamcutError:
+            raise UsageError(
+                f"{files.root}: its {MANIFEST} cannot be read by this version, so --force does not touch it; remove it yourself"
+            ) from None
+        ours.add(JOURNAL)
+    else:  # one that was begun, or of which not even the first entry is there
+        ours |= {METADATA, *EXTRAS, SHARDS, JOURNAL} if begun_here else set()
+        listed = {name for name in names if name.endswith(".tmp") and (begun_here or name.startswith(f"{JOURNAL}/."))}
+    if foreign := sorted(name for name in names if name not in listed and name.split("/")[0] not in ours):
+        shown = ", ".join(foreign[:_SHOWN]) + (", …" if len(foreign) > _SHOWN else "")
+        raise UsageError(f"{path} holds files not written by streamcut ({shown}); move that away or choose another name")
 
 
 def settle(path: str | os.PathLike) -> None:
@@ -275,7 +245,7 @@ def discard(path: str | os.PathLike) -> None:
             remove(files, files.names())
 
 
-def remove(files: Files, names: dict[str, int] | set[str]) -> None:
+def remove(files: Files, names: Iterable[str]) -> None:
     """Remove the files `names` of a store, the first entry of the journal last: it is what shows that the rest is ours."""
     for name in sorted(names, key=lambda name: (name == entry(0), name)):
         files.remove(name)

@@ -8,17 +8,18 @@ wait for each other: the native store is faster.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import h5py
 import numpy as np
 
-from streamcut.io.manifest import ArrayInfo, ShardInfo, damaged
+from streamcut.foundation.chunk import Chunk
+from streamcut.io.manifest import ShardInfo, damaged
 from streamcut.io.stores.buffers import Space
 from streamcut.io.stores.files import Files
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS, shard_name
-from streamcut.io.stores.store import Store, read_guarded
+from streamcut.io.stores.store import Store
 from streamcut.io.stores.zarr_layout import crc32c, described
 
 # gzip, because h5py's LZF reads uninitialised memory and gives different bytes every time
@@ -30,7 +31,7 @@ class HDF5Store(Store):
 
     def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
         ((name, guard),) = self.manifest.shards[shard].files.items()
-        image = read_guarded(str(self.path), f"{SHARDS}/{name}", guard, buffers)
+        image = self.checked(f"{SHARDS}/{name}", *guard, buffers)
         try:
             with h5py.File(io.BytesIO(image.data), "r") as file:
                 for array_name, array in out.items():
@@ -50,40 +51,36 @@ def _plain(file: h5py.File, name: str, like: np.ndarray) -> h5py.Dataset:
     return dataset
 
 
-def encoded(
-    shard: int,
-    arrays: Iterable[tuple[str, np.ndarray]],
-    rows: int,
-    n_features: int,
-    found: dict[str, ArrayInfo],
-    guards: dict[str, tuple[int, int]],
-) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+def write(files: Files, shard: int, rows: Chunk, n_features: int) -> ShardInfo:
     """As in zarr_layout: the one file of a shard. The same arrays always give the same bytes."""
+    from streamcut.io.stores.structure import narrowed  # Numba, not needed to show a store
+
+    arrays = {}
     with h5py.File.in_memory(block_size=HDF5_CHUNK_BYTES) as file:
         file.attrs.update(CSR_ATTRIBUTES)
-        file.attrs.create("shape", np.array([rows, n_features], np.int64))
-        for name, array in arrays:
-            found[name] = described(array)
+        file.attrs.create("shape", np.array([rows.n_rows, n_features], np.int64))
+        for name, array in narrowed(rows):
+            arrays[name] = described(array)
             chunks = (min(len(array), HDF5_CHUNK_BYTES // array.itemsize),)
             file.create_dataset(name, data=array, **({"chunks": chunks, **_FILTERS} if len(array) else {}))
         file.flush()
         image = file.id.get_file_image()
-    guards[f"{shard_name(shard)}.h5"] = len(image), crc32c(image)
-    yield f"{SHARDS}/{shard_name(shard)}.h5", (image,)
-
-
-def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
-    """As in zarr_layout: files are written again if they were written without the number of features."""
-    return tuple(_finished(files, shard, info, n_features) for shard, info in enumerate(shards)), {}
-
-
-def _finished(files: Files, shard: int, info: ShardInfo, n_features: int) -> ShardInfo:
     name = f"{shard_name(shard)}.h5"
-    image = files.get(f"{SHARDS}/{name}") or b""
-    with h5py.File.in_memory(image) as file:
-        if file.attrs["shape"][1] != n_features:
-            file.attrs.get_id("shape").write(np.array([info.rows, n_features], np.int64))
-            file.flush()
-            image = file.id.get_file_image()
-            files.put([(f"{SHARDS}/{name}", (image,))])
-    return replace(info, files={name: (len(image), crc32c(image))})
+    files.put([(f"{SHARDS}/{name}", (image,))])
+    return ShardInfo(rows.n_rows, rows.nnz, bool(np.all(rows.data == 1)), arrays, {name: (len(image), crc32c(image))})
+
+
+def finish(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
+    """As in zarr_layout: files are written again if they were written without the number of features."""
+    finished = []
+    for info in shards:
+        ((name, _),) = info.files.items()
+        image = files.get(f"{SHARDS}/{name}") or b""
+        with h5py.File.in_memory(image) as file:
+            if file.attrs["shape"][1] != n_features:
+                file.attrs.get_id("shape").write(np.array([info.rows, n_features], np.int64))
+                file.flush()
+                image = file.id.get_file_image()
+                files.put([(f"{SHARDS}/{name}", (image,))])
+        finished.append(replace(info, files={name: (len(image), crc32c(image))}))
+    return tuple(finished), {}

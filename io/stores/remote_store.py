@@ -27,12 +27,11 @@ import numpy as np
 from streamcut.errors import IncompleteError, NotFoundError, UsageError
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import parse_size
-from streamcut.io.manifest import MAX_MANIFEST, Manifest, chunk_length, chunk_name, damaged, parse_manifest
+from streamcut.io.manifest import MAX_MANIFEST, Manifest, damaged, parse_manifest
 from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
 from streamcut.io.stores.buffers import Space
-from streamcut.io.stores.spec import JOURNAL, MANIFEST, TRAILER
-from streamcut.io.stores.store import Store
-from streamcut.io.stores.zarr_layout import crc32c
+from streamcut.io.stores.spec import JOURNAL, MANIFEST
+from streamcut.io.stores.store import Store, fault
 
 log = logging.getLogger(__name__)
 
@@ -71,16 +70,12 @@ class ChunkCache:
         folder, size = os.environ.get(FOLDER), os.environ.get(SIZE)
         return cls(folder, parse_size(size, option=SIZE) if size else None, fingerprint) if folder else None
 
-    def get(self, name: str, length: int) -> bytes | None:
+    def get(self, name: str) -> bytes | None:
         """The chunk, None when it is not cached."""
         try:
-            content = read_file(self._place(name))
+            return read_file(self._place(name))
         except OSError:
             return None
-        if len(content) == length:
-            return content
-        self.forget(name)
-        return None
 
     def has(self, name: str) -> bool:
         """Whether the chunk is cached."""
@@ -96,16 +91,12 @@ class ChunkCache:
                 self._left = -1
                 return
             self._left -= len(content)
-        place = self._place(name)
-        temporary = place.with_name(f".{place.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            temporary.write_bytes(content)  # not synced: a chunk damaged by a power loss is fetched again
-            os.replace(temporary, place)
+            self._place(name).write_bytes(content)  # one that is not whole is not what its reader expects, and fetched again
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink()
             log.warning("the cache %s takes no more: %s", self.folder, error.strerror or error)
             self._left = -1
+            self.forget(name)
 
     def forget(self, name: str) -> None:
         """Remove a chunk that proved damaged."""
@@ -123,20 +114,19 @@ _AGAIN = (None,) * 3  # requests after a body that came with another checksum
 class RemoteStore(Store):
     """A store behind s3://, gs://, az://, https:// or memory://.
 
-    cached    chunks may come from the local cache (STREAMCUT_CACHE_DIR)
-    manifest  of shards that are not a store yet; None: it is stored with them
+    cached   chunks may come from the local cache (STREAMCUT_CACHE_DIR)
     """
 
-    def __init__(self, url: str, cached: bool = False, manifest: Manifest | None = None) -> None:
-        super().__init__(url, manifest or _manifest(url))
+    def __init__(self, url: str, manifest: Manifest, cached: bool = False) -> None:
+        super().__init__(url, manifest)
         self._cache = ChunkCache.of_environment(self.manifest.fingerprint) if cached else None
         self._sizes = [sum(length for _, length in self.files(shard)) for shard in range(len(self.manifest.shards))]
         self._largest = max(self._sizes, default=0)
-        self._coming: dict[int, tuple[threading.Thread, dict[str, Future]]] = {}  # chunks by array, and who expects them
+        self._coming: dict[int, tuple[threading.Thread, dict[str, Future]]] = {}  # chunks by name, and who expects them
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple:
-        return RemoteStore, (self.path, self._cache is not None)
+        return open_remote, (self.path, self._cache is not None)
 
     @property
     def held_bytes(self) -> int:
@@ -161,59 +151,39 @@ class RemoteStore(Store):
                 if shard not in self._coming and held + self._sizes[shard] <= self.held_bytes:
                     self._coming[shard] = me, self._begun(shard)
 
-    def content(self, shard: int, name: str, buffers: Space) -> np.ndarray:
-        file, info = chunk_name(shard, name), self.manifest.shards[shard].arrays[name]
+    def checked(self, name: str, length: int, crc: int, buffers: Space | None = None, trailer: int = 0) -> np.ndarray:
+        """As in Store, from the cache or the server; what comes with another checksum is asked for again."""
+        where, coming = f"{self.path}/{name}", None
         with self._lock:
-            _, chunks = self._coming.get(shard, (None, {}))
-            coming = chunks.pop(name, None)
-            if not chunks:
-                self._coming.pop(shard, None)
-        return np.frombuffer(self._checked_file(file, chunk_length(info), info.stored_crc32c, TRAILER, coming), np.uint8)
-
-    def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
-        return self._checked_file(name, guard[0], guard[1], 0, None)
-
-    def _begun(self, shard: int) -> dict[str, Future]:
-        wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]
-        return {file.split("/")[-2]: begun(get, f"{self.path}/{file}") for file in wanted}
-
-    def _checked_file(self, file: str, length: int, crc: int, trailer: int, coming: Future | None) -> bytes:
-        """A file of the store, from the cache or the server, with its checksum compared."""
-
-        def wrong(content: bytes) -> str | None:
-            if len(content) != length:
-                return f"is {len(content):,} bytes long, and should be {length:,}"
-            good = crc32c(np.frombuffer(content, np.uint8)[: length - trailer]) == crc
-            return None if good else "does not have the checksum that the manifest states"
-
-        where = f"{self.path}/{file}"
-        if self._cache is not None and coming is None and (found := self._cache.get(file, length)) is not None:
-            if wrong(found) is None:
-                return found
-            self._cache.forget(file)
+            for shard, (_, chunks) in list(self._coming.items()):
+                coming = coming or chunks.pop(name, None)
+                if not chunks:
+                    del self._coming[shard]
+        if self._cache is not None and coming is None and (kept := self._cache.get(name)) is not None:
+            if fault(content := np.frombuffer(kept, np.uint8), length, crc, trailer) is None:
+                return content
+            self._cache.forget(name)  # a disk that rots
         for request in (coming, *_AGAIN):
             try:
-                content = answer(where, request or begun(get, where))
+                answered = answer(where, request or begun(get, where))
             except MissingError:
                 raise damaged(where, "missing") from None
-            if (what := wrong(content)) is None:
+            if (what := fault(content := np.frombuffer(answered, np.uint8), length, crc, trailer)) is None:
                 break
         else:
             raise damaged(where, str(what))
         if self._cache is not None:
-            self._cache.put(file, content)
+            self._cache.put(name, answered)
         return content
+
+    def _begun(self, shard: int) -> dict[str, Future]:
+        wanted = [file for file, _ in self.files(shard) if self._cache is None or not self._cache.has(file)]
+        return {file: begun(get, f"{self.path}/{file}") for file in wanted}
 
 
 def open_remote(url: str, cached: bool) -> RemoteStore:
     """The store at `url`. Raises as open_dataset does."""
-    store = RemoteStore(url.rstrip("/"), cached)
-    if store.manifest.backend != "zarr":
-        raise NotFoundError(f"{url}: a store of {store.manifest.backend} files, which is read only from a disk; copy it there")
-    return store
-
-
-def _manifest(url: str) -> Manifest:
+    url = url.rstrip("/")
     where, in_bucket = f"{url}/{MANIFEST}", url.partition("://")[0] in OBJECT_STORES
     size = size_of(where)
     if size is None:
@@ -227,4 +197,7 @@ def _manifest(url: str) -> Manifest:
         raise NotFoundError(f"{url}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
     if size > MAX_MANIFEST:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
-    return parse_manifest(answer(where, get, where), where)
+    manifest = parse_manifest(answer(where, get, where), where)
+    if manifest.backend != "zarr":
+        raise NotFoundError(f"{url}: a store of {manifest.backend} files, which is read only from a disk; copy it there")
+    return RemoteStore(url, manifest, cached)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
@@ -19,61 +20,19 @@ from streamcut.io.manifest import Manifest, chunk_length, chunk_name, damaged, s
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
 from streamcut.io.stores.buffers import Space, largest
 from streamcut.io.stores.spec import METADATA, RECIPE, SHARDS, TRAILER, shard_name
-from streamcut.io.stores.zarr_layout import crc32c, decode, read_trailer
+from streamcut.io.stores.zarr_layout import crc32c, decode
 
 _AHEAD = 128 << 10  # bytes: Linux may truncate longer readahead requests to this
 
 
-def read_exactly(root: str | os.PathLike, name: str, length: int, buffers: Space | None = None) -> np.ndarray:
-    """The `length` bytes of the file `name` ("a/b") of the store `root`, uint8, in `buffers` if given.
-
-    Raises CorruptError when the file is missing, not a regular file, unreadable or of another length, NotFoundError without
-    permission to read it.
-    """
-    path = f"{os.fspath(root)}/{name}"
-    try:
-        with opened_raw(path) as file:
-            found = os.fstat(file.fileno()).st_size
-            if found != length:
-                raise damaged(path, f"is {found:,} bytes long, and should be {length:,}")
-            view = (buffers or Space()).array("raw", np.uint8, length)
-            rest = view.data
-            while rest:
-                if not (got := file.readinto(rest)):
-                    raise damaged(path, "became shorter while it was read")
-                rest = rest[got:]
-            return view
-    except (FileNotFoundError, NotADirectoryError):
-        raise damaged(path, "missing") from None
-    except PermissionError as error:
-        raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None
-    except IrregularFileError as error:
-        raise damaged(path, str(error.strerror)) from None
-    except OSError as error:
-        raise damaged(path, f"cannot be read ({error.strerror})") from error
-
-
-def fetch_ahead(root: str | os.PathLike, name: str, length: int) -> None:
-    """Ask the kernel to read `length` bytes of a store's file into its cache, without waiting; the later read raises."""
-    with suppress(OSError):
-        handle = open_regular(os.path.join(root, name))
-        try:
-            for start in range(0, length, _AHEAD):
-                systems.fetch_ahead(handle, start, _AHEAD)
-        finally:
-            os.close(handle)
-
-
-def read_guarded(root: str | os.PathLike, name: str, guard: tuple[int, int], buffers: Space | None = None) -> np.ndarray:
-    """The content of a store's file, whose (length, CRC-32C) must be `guard`, in `buffers` if given.
-
-    Raises as read_exactly does.
-    """
-    length, crc = guard
-    content = read_exactly(root, name, length, buffers)
-    if crc32c(content) != crc:
-        raise damaged(f"{os.fspath(root)}/{name}", "does not have the checksum that the manifest states")
-    return content
+def fault(content: np.ndarray, length: int, crc: int, trailer: int = 0) -> str | None:
+    """What is wrong with `content` (uint8), which should have this length and CRC-32C; the `trailer` bytes at its end, none or
+    four, are not part of what is checked, but hold the CRC again."""
+    if len(content) != length:
+        return f"is {len(content):,} bytes long, and should be {length:,}"
+    end = length - trailer
+    good = crc32c(content[:end]) == crc and content[end:].tobytes() in (b"", struct.pack("<I", crc))
+    return None if good else "does not have the checksum that the manifest states"
 
 
 def expect_files_only(root: str) -> None:
@@ -88,8 +47,8 @@ def expect_files_only(root: str) -> None:
 class Store(ShownDataset):
     """A store in a folder, a Dataset (`io/dataset.py`). Safe to read from several threads, each with buffers of its own.
 
-    Here it is of the native backend: each array is one file, whose length is checked, which is read into a reused buffer, its
-    checksum compared, and decompressed into a preallocated array. Nothing is allocated and nothing is copied twice.
+    Here it is of the native backend: each array is one file, which is read into a reused buffer, its length and checksum
+    compared, and decompressed into a preallocated array. Nothing is allocated and nothing is copied twice.
     """
 
     def __init__(self, path: str, manifest: Manifest) -> None:
@@ -99,41 +58,57 @@ class Store(ShownDataset):
         self._named: set[int] = set()  # shards already being fetched
         self._sound: set[int] = set()  # shards with checked structure: equal checksums mean they are unchanged
 
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
-        """Decode the arrays named in `out` into it (dtypes and sizes as in the manifest), and check their checksums.
+    def checked(self, name: str, length: int, crc: int, buffers: Space | None = None, trailer: int = 0) -> np.ndarray:
+        """The content of the file `name` ("a/b"), uint8, perhaps in `buffers`, in which `fault` found nothing.
 
-        Raises CorruptError naming the file.
+        Raises CorruptError when it is missing, not a regular file, unreadable or another, NotFoundError without permission.
         """
-        arrays = self.manifest.shards[shard].arrays
+        path = f"{self.path}/{name}"
+        try:
+            with opened_raw(path) as file:
+                if (size := os.fstat(file.fileno()).st_size) != length:
+                    raise damaged(path, f"is {size:,} bytes long, and should be {length:,}")
+                content, done = (buffers or Space()).array("raw", np.uint8, length), 0
+                while done < length:
+                    if not (more := file.readinto(content[done:].data)):
+                        raise damaged(path, "became shorter while it was read")
+                    done += more
+        except (FileNotFoundError, NotADirectoryError):
+            raise damaged(path, "missing") from None
+        except PermissionError as error:
+            raise NotFoundError(f"{path}: {error.strerror}; make it readable") from None
+        except IrregularFileError as error:
+            raise damaged(path, str(error.strerror)) from None
+        except OSError as error:
+            raise damaged(path, f"cannot be read ({error.strerror})") from error
+        if (what := fault(content, length, crc, trailer)) is not None:
+            raise damaged(path, what)
+        return content
+
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
+        """Decode the arrays named in `out` into it (dtypes and sizes as in the manifest). Raises CorruptError naming the file."""
         for name, array in out.items():
-            info = arrays[name]
+            info, file = self.manifest.shards[shard].arrays[name], chunk_name(shard, name)
             if not info.size:
                 continue  # Zarr stores no chunk for an empty array
-            content = self.content(shard, name, buffers)
-            path = f"{self.path}/{chunk_name(shard, name)}"
-            payload = content[:-TRAILER]
-            crc = crc32c(payload)
-            if crc != read_trailer(content[-TRAILER:]):
-                raise damaged(path, "does not have the checksum at its end")
-            if crc != info.stored_crc32c:
-                raise damaged(path, "is sound, but not the file that the manifest describes")
+            content = self.checked(file, chunk_length(info), info.stored_crc32c, buffers, TRAILER)
             try:
-                decode(payload, array)
+                decode(content[:-TRAILER], array)
             except ValueError as error:
-                raise damaged(path, str(error)) from None
-
-    def content(self, shard: int, name: str, buffers: Space) -> np.ndarray:
-        """The stored chunk of array `name`, uint8, of the right length; may be in `buffers`."""
-        length = chunk_length(self.manifest.shards[shard].arrays[name])
-        return read_exactly(str(self.path), chunk_name(shard, name), length, buffers)
+                raise damaged(f"{self.path}/{file}", str(error)) from None
 
     def expect(self, *shards: int) -> None:
         """Let the system read the files of the first two shards into its cache while this thread computes, so that the disk stays
         busy while the first is decoded. Shards named in the last call are already being read. See Dataset.expect."""
         named, self._named = self._named, set(shards[:2])
-        for number in self._named - named:
-            for name, length in self.files(number):
-                fetch_ahead(str(self.path), name, length)
+        for name, length in (file for number in self._named - named for file in self.files(number)):
+            with suppress(OSError):  # reading will raise it
+                handle = open_regular(f"{self.path}/{name}")
+                try:
+                    for start in range(0, length, _AHEAD):
+                        systems.fetch_ahead(handle, start, _AHEAD)
+                finally:
+                    os.close(handle)
 
     def files(self, shard: int) -> Iterator[tuple[str, int]]:
         """(name inside the store, length) of the files that reading the shard needs."""
@@ -147,9 +122,7 @@ class Store(ShownDataset):
     def recipe(self) -> Recipe | None:
         """How its rows became features, None when unknown. Raises CorruptError."""
         try:
-            if RECIPE not in self.manifest.extras:
-                return None
-            return Recipe.from_json(self.extra(RECIPE))
+            return Recipe.from_json(self.extra(RECIPE)) if RECIPE in self.manifest.extras else None
         except NewerRecipeError as error:
             raise NotFoundError(f"{self.path}/{RECIPE}: {error}") from None
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
@@ -157,11 +130,7 @@ class Store(ShownDataset):
 
     def extra(self, name: str) -> bytes:
         """The file `name` next to the shards, checked. Raises CorruptError."""
-        return self.guarded(name, self.manifest.extras[name])
-
-    def guarded(self, name: str, guard: tuple[int, int]) -> bytes:
-        """A file of the store, whose (length, CRC-32C) must be `guard`. Raises CorruptError."""
-        return read_guarded(str(self.path), name, guard).tobytes()
+        return self.checked(name, *self.manifest.extras[name]).tobytes()
 
     def buffers(self) -> Space:
         """Memory for one reading thread, `buffer_bytes` in all."""
@@ -177,23 +146,19 @@ class Store(ShownDataset):
 
     def read_arrays(self, shard: int, names: Iterable[str], buffers: Space) -> Chunk:
         """The same with the arrays `names`; without "data" every value is 1."""
-        found = self.manifest.shards[shard].arrays
-        arrays = {name: buffers.array(name, found[name].dtype, found[name].size) for name in names}
+        infos, statistics = self.manifest.shards[shard].arrays, self.manifest.statistics
+        arrays = {name: buffers.array(name, infos[name].dtype, infos[name].size) for name in names}
         self.fill(shard, arrays, buffers)
         arrays |= {name: buffers.widened(name, arrays[name]) for name in ("indptr", "y")}
-        if shard not in self._sound:
-            self._check(shard, arrays)
+        if shard not in self._sound:  # faults unsafe for kernels
+            from streamcut.io.stores.structure import first_problem  # loads Numba, not needed to show a store
+
+            limits = statistics.n_features, statistics.max_row_nnz, statistics.max_abs_value
+            problem = first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, *limits)
+            if problem is not None:
+                raise damaged(f"{self.path}/{SHARDS}/{shard_name(shard)}/{problem[0]}", problem[1])
             self._sound.add(shard)
         if "weight" in arrays:
             arrays["weight"] = buffers.widened("weight", arrays["weight"])
         data, qid, weight = (arrays.get(name) for name in ("data", "qid", "weight"))
         return Chunk(arrays["indptr"], arrays["indices"], data, arrays["y"], qid, weight, self._first_rows[shard])
-
-    def _check(self, shard: int, arrays: dict[str, np.ndarray]) -> None:
-        """Raise CorruptError for a fault unsafe for kernels in a shard with these decoded arrays (indptr int64, y float64)."""
-        from streamcut.io.stores.structure import first_problem  # loads Numba, not needed to show a store
-
-        statistics = self.manifest.statistics
-        limits = statistics.n_features, statistics.max_row_nnz, statistics.max_abs_value
-        if (found := first_problem(arrays["indptr"], arrays["indices"], arrays.get("data"), arrays, *limits)) is not None:
-            raise damaged(f"{self.path}/{SHARDS}/{shard_name(shard)}/{found[0]}", found[1])

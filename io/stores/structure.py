@@ -101,89 +101,66 @@ def first_problem(
     return None
 
 
-def narrowed(chunk: Chunk) -> Iterator[tuple[str, np.ndarray]]:
-    """(name, array) of each array of a shard, whose indices are int32 where they fit."""
-    for name in ("data", "indices", "indptr", "y", "qid", "weight"):
-        array = getattr(chunk, name)
-        if array is not None and array.dtype == np.float64:
-            yield name, array.astype(smallest(array)[0], copy=False)
-        elif array is not None:
-            yield name, array.astype(chunk.indices.dtype) if name == "indptr" else array
-
-
 @kernel
 def _fits(values):
-    """Counts: (values equal to 1, values exact in int8, values exact in float32)."""
-    ones = small = single = 0
+    """Counts: (values exact in int8, values exact in float32)."""
+    small = single = 0
     for t in range(len(values)):
         value = values[t]
-        ones += value == 1
         small += (value == np.floor(value)) & (value >= -128) & (value <= 127)
         single += np.float64(np.float32(value)) == value
-    return ones, small, single
+    return small, single
 
 
-def smallest(values: np.ndarray) -> tuple[str, bool]:
-    """(dtype name: int8, float32 or float64; whether every value is 1) for a float64 array. -0 counts as 0."""
-    ones, small, single = _fits(values)
-    n = len(values)
-    return VALUES[0 if small == n else 1 if single == n else 2], ones == n
+def narrowed(rows: Chunk) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array) of each array of a shard: float64 in the smallest of VALUES that is exact (-0 counts as 0), `indptr` in the
+    type of the indices, which are int32 where they fit."""
+    for name in ("data", "indices", "indptr", "y", "qid", "weight"):
+        array = getattr(rows, name)
+        if array is not None and array.dtype == np.float64:
+            small, single = _fits(array)
+            array = array.astype(VALUES[0 if small == len(array) else 1 if single == len(array) else 2], copy=False)
+        if array is not None:
+            yield name, array.astype(rows.indices.dtype) if name == "indptr" else array
 
 
 # Statistics of rows (streamcut.io.manifest) and of single features (streamcut.io.features)
 
 
 @kernel
-def tally(indptr, indices, data, unit, first, table):
-    """Add the entries of CSR rows to `table`, float64 (features, 4), in their order and in place.
+def tally(indptr, indices, data, unit, weight, first, slots, about, table):
+    """Add the entries x of CSR rows to `table`, float64 (k, 4), in their order and in place; returns whether any lay beyond it.
 
-    data float or int, as long as indices, or empty with `unit`: every value is 1. Entries of value 0 count as absent.
-    Row 0 of the table is feature `first`; entries of other features are skipped. Returns whether any lay beyond the table.
+    data float or int, as long as indices, or empty with `unit`: every value is 1. Entries of value 0 count as absent. `weight`:
+    float64 (n), u, or None: all are 1; rows of weight 0 are skipped. Feature `first` + i has row p = i of the table, or row
+    slots[i] (int64, −1: none) unless `slots` is None; it gets the largest |x|, Σ u (x − about[p]), Σ u (x − about[p])² and Σ u,
+    where None for `about` is 0. Entries of other features are skipped.
     """
-    value, beyond = 1.0, False
-    for t in range(indptr[0], indptr[-1]):
-        feature = indices[t] - first
-        if feature < 0 or feature >= len(table):
-            beyond |= feature >= 0
-            continue
-        if not unit:
-            value = np.float64(data[t])
-            if value == 0.0:
-                continue
-        row = table[feature]
-        row[LARGEST] = max(row[LARGEST], abs(value))
-        row[TOTAL] += value
-        row[SQUARES] += value * value
-        row[NONZEROS] += 1.0
-    return beyond
-
-
-@kernel
-def tally_about(indptr, indices, data, unit, weight, slots, about, table):
-    """As `tally` for entries x of the features with a place in `slots` (n_features; −1: none), by the weights of their rows.
-
-    Row p of the table (float64 (k, 4)) gets the largest |x|, Σ u (x − about[p]), Σ u (x − about[p])² and Σ u; weight float64 (n)
-    or empty: all are 1. Rows of weight 0 are skipped.
-    """
-    value, u = 1.0, 1.0
+    value, u, beyond = 1.0, 1.0, False
     for i in range(len(indptr) - 1):
-        if len(weight) > 0:
+        if weight is not None:
             u = weight[i]
             if u == 0.0:
                 continue
         for t in range(indptr[i], indptr[i + 1]):
-            p = slots[indices[t]]
-            if p < 0:
+            p = indices[t] - first
+            if slots is not None and p >= 0:
+                p = slots[p]
+            if p < 0 or p >= len(table):
+                beyond |= p >= 0
                 continue
             if not unit:
                 value = np.float64(data[t])
                 if value == 0.0:
                     continue
-            row, x = table[p], value - about[p]
+            row, x = table[p], value
+            if about is not None:
+                x -= about[p]
             row[LARGEST] = max(row[LARGEST], abs(value))
             row[TOTAL] += u * x
             row[SQUARES] += u * (x * x)
             row[NONZEROS] += u
+    return beyond
 
 
 @kernel

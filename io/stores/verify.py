@@ -11,11 +11,12 @@ import numpy as np
 
 from streamcut.errors import CorruptError
 from streamcut.io.features import FeatureTally, feature_statistics
-from streamcut.io.manifest import StatisticsBuilder, damaged, guarded_files
+from streamcut.io.manifest import StatisticsBuilder, damaged, fingerprint, guarded_files
 from streamcut.io.opening import open_dataset
 from streamcut.io.stores.files import files_of
 from streamcut.io.stores.spec import FEATURES, MANIFEST, MOST_FEATURES, SHARDS, shard_name
 from streamcut.io.stores.store import Store
+from streamcut.io.stores.zarr_layout import crc32c
 
 _READING = 16  # small files at once
 
@@ -48,48 +49,47 @@ def verify_store(path: str | os.PathLike, *, read_data: bool) -> VerifyReport:
     """Compare the store at `path` with its manifest.
 
     Without `read_data`: metadata files byte by byte, all others by existence and length. With it: every byte of every file,
-    the structure of every shard and the statistics. Raises what `open_dataset` raises, except CorruptError, which is reported.
+    the structure of every shard, the statistics, and the checksums of the content, of which the fingerprint is made. Raises what
+    `open_dataset` raises, except CorruptError, which is reported.
     """
     name = os.fspath(path)
     try:
         data = open_dataset(path, cached=False)
     except CorruptError as error:
         return VerifyReport(name, read_data=read_data, problems=(str(error),))
-    guarded, files = guarded_files(data.manifest), files_of(name)
-    sizes, problems = files.sizes(guarded), []
-    for file, (length, _) in guarded.items():
+    manifest, files = data.manifest, files_of(name)
+    guarded = guarded_files(manifest)
+    sizes = files.sizes(guarded)
+
+    def problem(file: str) -> str | None:
+        length, crc = guarded[file]
         if file not in sizes:
-            problems.append(str(damaged(f"{data.path}/{file}", "missing")))
-        elif sizes[file] != length:
-            problems.append(str(damaged(f"{data.path}/{file}", f"is {sizes[file]:,} bytes long, and should be {length:,}")))
-    problems += _content_of_files(data, guarded, read_data)
+            return str(damaged(f"{data.path}/{file}", "missing"))
+        if sizes[file] != length:
+            return str(damaged(f"{data.path}/{file}", f"is {sizes[file]:,} bytes long, and should be {length:,}"))
+        try:
+            if crc is not None and (read_data or file.endswith(".json")):
+                data.checked(file, length, crc)
+        except CorruptError as error:
+            return str(error)
+        return None
+
+    with ThreadPoolExecutor(_READING) as pool:
+        problems = list(filter(None, pool.map(problem, guarded)))
+    if fingerprint(manifest.statistics.n_features, manifest.shards) != manifest.fingerprint:
+        problems.append(f"{data.path}/{MANIFEST}: its fingerprint is not that of its shards; convert the data again")
     if read_data:
         problems += _content_problems(data)
     return VerifyReport(
         path=name,
-        backend=data.manifest.backend,
-        shards=len(data.manifest.shards),
+        backend=manifest.backend,
+        shards=len(manifest.shards),
         files=len(guarded),
         bytes=sum(length for length, _ in guarded.values()),
         read_data=read_data,
         problems=tuple(dict.fromkeys(problems)),
         unexpected=tuple(file for file in files.names() if file not in guarded and file != MANIFEST),
     )
-
-
-def _content_of_files(data: Store, files: dict[str, tuple[int, int | None]], read_data: bool) -> Iterator[str]:
-    """Faults in the content of files with a checksum of the whole file; without `read_data`, of metadata files only."""
-
-    def problem(item: tuple[str, tuple[int, int]]) -> str | None:
-        try:
-            data.guarded(*item)
-        except CorruptError as error:
-            return str(error)
-        return None
-
-    wanted = [(file, (length, crc)) for file, (length, crc) in files.items() if crc is not None]
-    with ThreadPoolExecutor(_READING) as pool:
-        yield from filter(None, pool.map(problem, [each for each in wanted if read_data or each[0].endswith(".json")]))
 
 
 def _content_problems(data: Store) -> Iterator[str]:
@@ -101,25 +101,25 @@ def _content_problems(data: Store) -> Iterator[str]:
     for shard, info in enumerate(data.manifest.shards):
         try:
             chunk = data.read_arrays(shard, info.arrays, buffers)
+            for name, array in info.arrays.items():
+                if crc32c(buffers.array(name, array.dtype, array.size)) != array.content_crc32c:
+                    what = "its content does not have the checksum that the manifest states"
+                    raise damaged(f"{data.path}/{SHARDS}/{shard_name(shard)}/{name}", what)
+            if bool(np.all(chunk.data == 1)) != info.ones:
+                what = "contradicts the manifest on whether every value is 1"
+                raise damaged(f"{data.path}/{SHARDS}/{shard_name(shard)}/data", what)
         except CorruptError as error:
             sound = False
             yield str(error)
             continue
-        if bool(np.all(chunk.data == 1)) != info.ones:
-            sound = False
-            what = "contradicts the manifest on whether every value is 1"
-            yield str(damaged(f"{data.path}/{SHARDS}/{shard_name(shard)}/data", what))
         statistics.add(chunk)
         tally.add(chunk)
     if not sound:
         return
     if statistics.finish(stated.n_features) != stated:
         yield f"{data.path}/{MANIFEST}: its statistics are not those of the rows; convert the data again"
-    if kept:
-        try:
-            stored, found = feature_statistics(data), tally.finish()
-        except CorruptError as error:
-            yield str(error)
-        else:
-            if found is None or found.to_bytes() != stored.to_bytes():
-                yield f"{data.path}/{FEATURES}: is not what the rows say; convert the data again"
+    try:
+        if kept and ((computed := tally.finish()) is None or computed.to_bytes() != feature_statistics(data).to_bytes()):
+            yield f"{data.path}/{FEATURES}: is not what the rows say; convert the data again"
+    except CorruptError as error:
+        yield str(error)

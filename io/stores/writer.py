@@ -13,7 +13,7 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from importlib import import_module
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from streamcut.foundation.files import disk_full, failpoint
 from streamcut.io.dataset import shard_cuts
 from streamcut.io.features import FeatureTally
 from streamcut.io.manifest import (
-    ArrayInfo,
     Manifest,
     ShardInfo,
     Statistics,
@@ -40,7 +39,7 @@ from streamcut.io.opening import store_of
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores import zarr_layout
-from streamcut.io.stores.files import check_options, entries, entry, expect_free, files_of, remove
+from streamcut.io.stores.files import entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (
     FEATURES,
     FORMAT_VERSION,
@@ -50,15 +49,15 @@ from streamcut.io.stores.spec import (
     RECIPE,
     SCRATCH,
     SHARD_NNZ,
-    VALUES,
     shard_rows,
 )
-from streamcut.io.stores.structure import INT32_MAX, first_problem, narrowed, smallest
+from streamcut.io.stores.structure import INT32_MAX, first_problem
 from streamcut.io.stores.zarr_layout import MAX_BYTES
 
 log = logging.getLogger(__name__)
 
 _ANY = Statistics(n_features=2**63 - 1, max_row_nnz=2**63 - 1, max_abs_value=np.inf)  # of shards that are not a store yet
+_LAYOUTS = {"zarr": "zarr_layout", "hdf5": "hdf5_store"}  # the modules that write shards
 _UPLOADS = 64 << 20  # bytes of objects on their way, and their copies
 
 
@@ -109,7 +108,7 @@ class StoreWriter:
         self.path = os.fspath(path)
         self.n_rows = self.seen = self._stored = 0
         self.position: dict | None = None
-        self._files, self._layout = files_of(path), _layout(backend)
+        self._files, self._layout = files_of(path), import_module(f"streamcut.io.stores.{_LAYOUTS[backend]}")
         self._backend, self._shard_nnz, self._n_features = backend, shard_nnz, n_features
         own = {"backend": backend, "shard_nnz": shard_nnz, "n_features": n_features, "format_version": FORMAT_VERSION}
         self._options = {**options, **own, "streamcut": streamcut.__version__}
@@ -186,7 +185,7 @@ class StoreWriter:
         self._begin()
         named = None if recipe is None or recipe.names is None else len(recipe.names)
         statistics = self._statistics.finish(named if self._n_features is None else self._n_features)
-        shards, documents = self._layout.finished(self._files, self._shards, statistics.n_features)
+        shards, documents = self._layout.finish(self._files, self._shards, statistics.n_features)
         manifest = Manifest(
             statistics=statistics,
             shards=shards,
@@ -213,7 +212,16 @@ class StoreWriter:
         """Resume from the shards of an earlier run that `records` lists, as far as they are sound: they are read once more."""
         if not records:
             return
-        check_options(records[0]["options"], self._options, self.path)
+        before, options = records[0]["options"], self._options
+        differing = [
+            f"{key} was {before.get(key)!r} and is {options.get(key)!r}"
+            for key in sorted({*before, *options})
+            if canonical_json(before.get(key)) != canonical_json(options.get(key))
+        ]
+        if differing:
+            raise UsageError(
+                f"{self.path} was begun differently: {'; '.join(differing)}; use the same options, or start anew without --resume"
+            )
         shards = tuple(shard_from_record(record["shard"]) for record in records[1:])
         written = store_of(self._files.root, Manifest(_ANY, shards, "", self._backend))
         buffers = written.buffers()
@@ -267,42 +275,29 @@ class StoreWriter:
             self._least = 0 if complete else 2 * (rows.nnz + rows.n_rows)
 
     def _hand_out(self, rows: Chunk) -> None:
-        """Check a shard and count it, and let a thread encode and write it. Raises BadInputError."""
+        """Check a shard and add it to the statistics, and let a thread encode and write it. Raises BadInputError."""
         assert rows.data is not None  # `_copied` wrote the ones
         first, self._cut = self._cut, self._cut + rows.n_rows
         cut = slice(rows.indptr[0], rows.indptr[-1])
         rows = replace(rows, indptr=rows.indptr - cut.start, indices=_small(rows.indices[cut]), data=rows.data[cut])
-        self._count(rows, first)
-        self._begin()
-        number = len(self._shards) + len(self._in_flight)
-        while len(self._blocks) > 1 and self._blocks[1][0] <= self._cut:
-            self._blocks.popleft()
-        self._in_flight.append((self._pool.submit(self._written, number, rows), self._blocks[0][1]))
-
-    def _written(self, shard: int, rows: Chunk) -> ShardInfo:
-        """Encode and write a shard; runs in a background thread."""
-        found: dict[str, ArrayInfo] = {}
-        guards: dict[str, tuple[int, int]] = {}
-        n_features = -1 if self._n_features is None else self._n_features
-        self._files.put(self._layout.encoded(shard, narrowed(rows), rows.n_rows, n_features, found, guards))
-        ones = found["data"].dtype == VALUES[0] and smallest(rows.data)[1]  # type: ignore[arg-type]
-        return ShardInfo(rows.n_rows, rows.nnz, ones, found, guards)
-
-    def _count(self, chunk: Chunk, first: int) -> None:
-        """Check a shard, whose first row is number `first`, and add it to the statistics. Raises BadInputError."""
-        extra = {name: getattr(chunk, name) for name in ("y", "weight") if getattr(chunk, name) is not None}
-        limit = np.iinfo(np.int64).max if self._n_features is None else self._n_features
-        problem = first_problem(chunk.indptr, chunk.indices, chunk.data, extra, limit)
-        most = MAX_BYTES // 8
-        if problem is None and chunk.nnz > most:
-            problem = "indices", f"has {chunk.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
+        per_row = {name: column for name in ("y", "weight") if (column := getattr(rows, name)) is not None}
+        limit, most = np.iinfo(np.int64).max if self._n_features is None else self._n_features, MAX_BYTES // 8
+        problem = first_problem(rows.indptr, rows.indices, rows.data, per_row, limit)
+        if problem is None and rows.nnz > most:
+            problem = "indices", f"has {rows.nnz:,} entries of one row or qid, and a shard holds at most {most:,}"
         if problem is None:
-            self._statistics.add(chunk)
-            self._tally.add(chunk)
+            self._statistics.add(rows)
+            self._tally.add(rows)
             if not self._statistics.is_finite():
                 problem = "data", "or weight is so large that a sum overflows; scale it down"
         if problem is not None:
-            raise BadInputError(f"rows {first}…{first + chunk.n_rows - 1}: {' '.join(problem)}")
+            raise BadInputError(f"rows {first}…{self._cut - 1}: {' '.join(problem)}")
+        self._begin()
+        while len(self._blocks) > 1 and self._blocks[1][0] <= self._cut:
+            self._blocks.popleft()
+        number, n_features = len(self._shards) + len(self._in_flight), -1 if self._n_features is None else self._n_features
+        written = self._pool.submit(self._layout.write, self._files, number, rows, n_features)
+        self._in_flight.append((written, self._blocks[0][1]))
 
     def _commit(self) -> None:
         """Wait until the oldest shard in flight is written, and add it to the journal."""
@@ -318,15 +313,6 @@ class StoreWriter:
         with disk_full(self.path, len(content)):
             failpoint(point)
             self._files.put([(name, (content,))])
-
-
-def _layout(backend: str) -> Any:
-    """The module that says how the shards of a store become files."""
-    if backend == "hdf5":
-        from streamcut.io.stores import hdf5_store
-
-        return hdf5_store
-    return zarr_layout
 
 
 def _copied(chunk: Chunk) -> Chunk:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
@@ -18,6 +18,7 @@ import google_crc32c
 import numpy as np
 from numcodecs import blosc
 
+from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import map_nothing
 from streamcut.io.manifest import ArrayInfo, ShardInfo, chunk_name
 from streamcut.io.stores.files import Files
@@ -39,10 +40,6 @@ def crc32c(data: np.ndarray | bytes) -> int:
 
 def trailer(crc: int) -> bytes:
     return struct.pack("<I", crc)
-
-
-def read_trailer(data: np.ndarray) -> int:
-    return struct.unpack("<I", data.tobytes())[0]
 
 
 def encode(array: np.ndarray) -> bytes:
@@ -87,9 +84,6 @@ def _can_have(size: int) -> bool:
     return True
 
 
-ITEM_BYTES = {"int8": 1, "int32": 4, "int64": 8, "float32": 4, "float64": 8}
-
-
 def group_document(attributes: dict) -> bytes:
     return _document({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 
@@ -101,7 +95,7 @@ def root_document() -> bytes:
 
 def array_document(dtype: str, size: int) -> bytes:
     """zarr.json of an array of `size` elements in one chunk. An empty array has a grid but no chunk."""
-    item = ITEM_BYTES[dtype]
+    item = np.dtype(dtype).itemsize
     return _document(
         {
             "zarr_format": 3,
@@ -121,21 +115,22 @@ def array_document(dtype: str, size: int) -> bytes:
     )
 
 
-def encoded(
-    shard: int,
-    arrays: Iterable[tuple[str, np.ndarray]],
-    rows: int,
-    n_features: int,
-    found: dict[str, ArrayInfo],
-    guards: dict[str, tuple[int, int]],
-) -> Iterator[tuple[str, tuple[bytes, ...]]]:
-    """(name, parts) of each file of a shard, one after the other, but those of `finished`; describes the arrays in `found`."""
-    for name, array in arrays:
-        payload = encode(array) if len(array) else b""
-        found[name] = described(array, payload)
-        if payload:
-            yield chunk_name(shard, name), (payload, trailer(found[name].stored_crc32c))
-        del payload  # otherwise held while the next one is made
+def write(files: Files, shard: int, rows: Chunk, n_features: int) -> ShardInfo:
+    """Encode and write a shard, but for its metadata; for HDF5 `n_features` is in its file, −1 while unknown."""
+    from streamcut.io.stores.structure import narrowed  # Numba, not needed to show a store
+
+    arrays: dict[str, ArrayInfo] = {}
+
+    def chunks() -> Iterator[tuple[str, tuple[bytes, ...]]]:
+        for name, array in narrowed(rows):
+            payload = encode(array) if len(array) else b""
+            arrays[name] = described(array, payload)
+            if payload:
+                yield chunk_name(shard, name), (payload, trailer(arrays[name].stored_crc32c))
+            del payload  # otherwise held while the next one is made
+
+    files.put(chunks())
+    return ShardInfo(rows.n_rows, rows.nnz, bool(np.all(rows.data == 1)), arrays)
 
 
 def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
@@ -143,9 +138,12 @@ def described(array: np.ndarray, payload: bytes = b"") -> ArrayInfo:
     return ArrayInfo(array.dtype.name, len(array), crc32c(array), len(payload), crc32c(payload) if payload else 0)
 
 
-def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
+def finish(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tuple[tuple[ShardInfo, ...], dict[str, bytes]]:
     """(the shards, once their metadata are written to `files`; {path: content} of the metadata above them)."""
-    documents = [_shard_documents(info, n_features) for info in shards]
+    documents = []
+    for info in shards:
+        below = {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]})}
+        documents.append(below | {f"{name}/{METADATA}": array_document(a.dtype, a.size) for name, a in info.arrays.items()})
     files.put(
         (f"{SHARDS}/{shard_name(shard)}/{path}", (content,))
         for shard, below in enumerate(documents)
@@ -153,12 +151,6 @@ def finished(files: Files, shards: Sequence[ShardInfo], n_features: int) -> tupl
     )
     above = {METADATA: root_document(), f"{SHARDS}/{METADATA}": group_document(DICT_ATTRIBUTES)}
     return tuple(replace(info, files=guards(below)) for info, below in zip(shards, documents, strict=True)), above
-
-
-def _shard_documents(info: ShardInfo, n_features: int) -> dict[str, bytes]:
-    """The zarr.json files of a shard by their path inside its folder."""
-    arrays = {f"{name}/{METADATA}": array_document(array.dtype, array.size) for name, array in info.arrays.items()}
-    return {METADATA: group_document({**CSR_ATTRIBUTES, "shape": [info.rows, n_features]}), **arrays}
 
 
 def guards(documents: dict[str, bytes]) -> dict[str, tuple[int, int]]:

@@ -18,10 +18,10 @@ from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
 from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
-from streamcut.io.tables import text_words
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.kernels import words_from
 from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
+from streamcut.io.tables.texts import Runs, words_of_texts
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 
@@ -122,7 +122,7 @@ class _Batch:
         features = np.empty((len(columns), self.n), np.int32)
         for out, column, table in zip(features, columns, tables, strict=False):
             out[:] = table[column.words.codes]
-            if (table == UNSEEN).any() and (unseen := int((out == UNSEEN).sum())):
+            if unseen := int(np.count_nonzero(out == UNSEEN)):
                 self.unseen[column.name] += unseen
         if hashes:
             lists = [self._hashed(column) for column in encoder._texts]
@@ -236,8 +236,8 @@ class _Batch:
         words, rows = Words(*coded(words_from(*runs[1:]))), np.repeat(np.arange(self.n), np.diff(runs.ends))
         return KeyColumn(self._prefix(column), words, column.name, rows), runs.ends
 
-    def _runs(self, column: Column) -> text_words.Runs:
-        return said(self.place, column.name, partial(text_words.words_of_texts, self._column(column.name), column))
+    def _runs(self, column: Column) -> Runs:
+        return said(self.place, column.name, partial(words_of_texts, self._column(column.name), column))
 
     def _by_dictionary(
         self, column: Column, text: tuple[KeyColumn, np.ndarray], table: np.ndarray
@@ -267,9 +267,9 @@ def _crossed(first: Words, second: Words) -> Words:
     both = (first.codes >= 0) & (second.codes >= 0)
     pairs = pa.array(first.codes.astype(np.int64) * width + second.codes, mask=~both)
     codes, distinct = coded(pairs)
-    left, right = np.divmod(distinct.to_numpy(), width)
-    star = pa.scalar("*", pa.large_string())
-    return Words(codes, pc.binary_join_element_wise(first.words.take(pa.array(left)), second.words.take(pa.array(right)), star))
+    parts = zip((first, second), np.divmod(distinct.to_numpy(), width), strict=True)
+    pair = [part.words.take(pa.array(at)).cast(pa.large_string()) for part, at in parts]
+    return Words(codes, pc.binary_join_element_wise(*pair, pa.scalar("*", pa.large_string())))
 
 
 def _by_rows(texts: list[tuple[np.ndarray, np.ndarray]], rows: int) -> tuple[np.ndarray, np.ndarray]:

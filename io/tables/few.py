@@ -49,7 +49,7 @@ class Encoded(NamedTuple):
     """rows: the features of each, int64 increasing, and their values, float64; counters as in RowMaker."""
 
     rows: list[tuple[np.ndarray, np.ndarray]]
-    counters: Counter[str]
+    counters: Mapping[str, int]
 
 
 def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
@@ -127,16 +127,16 @@ class FewRows:
 
     def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Encoded | None:
         """The features of `rows`; None if they need the encoder."""
-        unseen, unfit = Counter[str](), Counter[str]()
+        unseen, unfit = list[str](), list[str]()  # the column of each such value
         try:
             kinds: dict[str, type] = {}
             found = [self._row(row, kinds, len(rows) > 1 and rows, unseen, unfit) for row in rows]
         except OutOfTheOrdinaryError:
             return None
-        return Encoded(found, unusual(self._recipe, unseen, unfit))
+        return Encoded(found, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
 
     def _row(
-        self, row: Mapping[str, Any], kinds: dict[str, type], others: Any, unseen: Counter[str], unfit: Counter[str]
+        self, row: Mapping[str, Any], kinds: dict[str, type], others: Any, unseen: list[str], unfit: list[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         features: dict[int, float] = {}
         absent = []
@@ -145,7 +145,7 @@ class FewRows:
             if value is None:
                 absent.append(column.name)
             else:
-                value = (value - column.centre) / column.spread if column.weighed else value
+                value = (value - column.centre) / column.spread
                 if value != 0.0:
                     features[feature] = features.get(feature, 0.0) + value
         found, words = [], dict[str, str]()
@@ -173,7 +173,7 @@ class FewRows:
         found += [(self._absent[name], name) for name in absent if self._own]
         for feature, name in found:
             if feature < 0:
-                unseen[name] += 1
+                unseen.append(name)
             else:
                 features[feature] = features.get(feature, 0.0) + 1.0
         order = sorted(features)
@@ -205,7 +205,7 @@ class FewRows:
             raise OutOfTheOrdinaryError
         return float(value)
 
-    def _word(self, row: Mapping[str, Any], column: Column, kinds: dict[str, type], others: Any, unfit: Counter[str]) -> str:
+    def _word(self, row: Mapping[str, Any], column: Column, kinds: dict[str, type], others: Any, unfit: list[str]) -> str:
         """The spelling of a category, "" if missing."""
         value = self._value(row, column.name, kinds, others)
         if value is None:
@@ -226,5 +226,5 @@ class FewRows:
         else:
             word = number_spelled(value)
         if word and not fits:
-            unfit[column.name] += 1
+            unfit.append(column.name)
         return word

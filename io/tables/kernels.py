@@ -145,12 +145,12 @@ def words_from(data: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> pa.Ar
     return pa.Array.from_buffers(pa.large_string(), len(starts), [None, pa.py_buffer(offsets), pa.py_buffer(out)])
 
 
-def texts_of(words: pa.Array) -> list[str]:
-    """Python strings, also of bytes that are not UTF-8."""
+def texts_of(words: pa.Array, errors: str = "surrogateescape") -> list[str]:
+    """Python strings, also of bytes that are not UTF-8, for which `errors` stands."""
     try:
         return words.to_numpy(zero_copy_only=False).tolist()
     except (UnicodeDecodeError, pa.ArrowException):
-        return [word.as_buffer().to_pybytes().decode("utf-8", "surrogateescape") for word in words]
+        return [word.as_buffer().to_pybytes().decode("utf-8", errors) for word in words]
 
 
 # --- rows ---------------------------------------------------------------------------------------------------------------------

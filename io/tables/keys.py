@@ -22,7 +22,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 class Words(NamedTuple):
-    """A column of a batch: `codes` int32 (rows), the word of each row (-1: missing), and `words`, large_string without nulls.
+    """A column of a batch: `codes` int32 (rows), the word of each row (-1: missing), and `words`, texts without nulls.
 
     Words may occur more than once, or in no row.
     """
@@ -33,8 +33,8 @@ class Words(NamedTuple):
     @classmethod
     def spelled(cls, codes: np.ndarray, words: pa.Array) -> Words:
         """Words of which the empty ones are missing."""
-        words = large(words)
-        empty = pc.equal(words, "").to_numpy(zero_copy_only=False)
+        words = pc.fill_null(words, "") if words.null_count else words
+        empty = np.diff(k.bytes_of(words)[1]) == 0
         if empty.any():
             codes = np.where((codes >= 0) & empty[codes], np.int32(-1), codes)
         return cls(codes, words)
@@ -60,18 +60,15 @@ class KeyColumn(NamedTuple):
 
 def coded(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
     """(codes, int32, -1 for null; the distinct values) of a column. Raises ColumnTypeError for codes out of range."""
-    column = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+        indices = pc.fill_null(column.indices, -1) if column.null_count else column.indices
+        return indices.to_numpy(zero_copy_only=False), column.dictionary
     codes, distinct = codes_of(column, -1), column.dictionary
     if distinct.null_count:
         null = distinct.is_null().to_numpy(zero_copy_only=False)
         codes = np.where((codes >= 0) & null[codes], np.int32(-1), codes)
     return codes, distinct
-
-
-def large(words: pa.Array) -> pa.Array:
-    """Texts as large_string, "" for null."""
-    words = words if pa.types.is_large_string(words.type) else words.cast(pa.large_string())
-    return pc.fill_null(words, "") if words.null_count else words
 
 
 class Keys:

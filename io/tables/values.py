@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from streamcut.io.recipe.table import BOOLEAN, BOOLEANS, BYTES, INTEGER, NUMBER, TEXT, TIME
 from streamcut.io.tables.arrow import NULLS, ColumnTypeError, ValueOfRowError, decoded, floats_of, kind_of
 from streamcut.io.tables.kernels import texts_of
-from streamcut.io.tables.keys import Words, coded, large
+from streamcut.io.tables.keys import Words, coded
 from streamcut.io.tables.times import ENDLESS, spelled_times, times_of
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]*)(\.0*)?")
@@ -86,8 +86,9 @@ def words_of(column: pa.Array, kind: str) -> tuple[Words, int]:
     family = kind_of(column.type)
     if family == "other":
         raise ColumnTypeError(f"holds {column.type}, which is not a category")
-    codes, distinct = coded(column.cast(pa.large_string()) if pa.types.is_null(column.type) else column)
-    words, odd = _texts(large(distinct), kind) if family == "text" else _typed(distinct, family, kind)
+    codes, distinct = coded(column.cast(pa.string()) if pa.types.is_null(column.type) else column)
+    distinct = pc.fill_null(distinct, "") if family == "text" and distinct.null_count else distinct
+    words, odd = _texts(distinct, kind) if family == "text" else _typed(distinct, family, kind)
     unfit = int((odd[codes] & (codes >= 0)).sum()) if odd.any() else 0
     return Words.spelled(codes, words), unfit
 

@@ -92,38 +92,38 @@ def main() -> int:
     parser.add_argument("--against", metavar="REV", help="a version to compare with")
     parser.add_argument("--worst", type=int, default=10)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
+    args = parser.parse_args()
+    if args.serve:
         serve(trained)
         return 0
-    options: dict[str, Any] = {"max_passes": given.max_passes}
-    for name, value in (pair.split("=") for pair in given.options.split(",") if pair):
+    options: dict[str, Any] = {"max_passes": args.max_passes}
+    for name, value in (pair.split("=") for pair in args.options.split(",") if pair):
         options[name] = float(value) if value.replace(".", "", 1).isdigit() else value
-    if given.tol is not None:
-        options |= {"tol": given.tol, "tol_relative": None}
+    if args.tol is not None:
+        options |= {"tol": args.tol, "tol_relative": None}
     wanted = [
         (name, loss, C, row_cache)
-        for name, loss, C, row_cache in product(*(each.split(",") for each in (given.sets, given.losses, given.C, given.caches)))
+        for name, loss, C, row_cache in product(*(names.split(",") for names in (args.sets, args.losses, args.C, args.caches)))
         if loss in NUMBERS or name not in OF_NUMBERS
     ]
     request = [
-        {"name": n, "loss": loss, "C": float(C), "cache": c, "whole": given.whole, "options": options} for n, loss, C, c in wanted
+        {"name": n, "loss": loss, "C": float(C), "cache": c, "whole": args.whole, "options": options} for n, loss, C, c in wanted
     ]
-    if not given.against:
-        for case, each in zip(wanted, request, strict=True):
-            print(f"{' '.join(case):44} {shown(trained(**each))}", flush=True)
+    if not args.against:
+        for case, arguments in zip(wanted, request, strict=True):
+            print(f"{' '.join(case):44} {shown(trained(**arguments))}", flush=True)
         return 0
     pairs = {}
-    with versions(__file__, given.against) as (here, there):
-        for case, each in zip(wanted, request, strict=True):
-            new, old = here.ask(**each), there.ask(**each)
+    with versions(__file__, args.against) as (here, there):
+        for case, arguments in zip(wanted, request, strict=True):
+            new, old = here.ask(**arguments), there.ask(**arguments)
             if error := new.get("error") or old.get("error"):
                 print(f"{' '.join(case):44} not compared: {error}", flush=True)
                 continue
             pairs[case] = new, old
             print(f"{' '.join(case):44} {shown(new)}, there {shown(old)}", flush=True)
     if pairs:
-        sums(pairs, given.worst)
+        sums(pairs, args.worst)
     return 0
 
 

@@ -24,15 +24,15 @@ def main() -> None:
     parser.add_argument("--C", default="1")
     parser.add_argument("--row-cache", default="10%")
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
+    args = parser.parse_args()
     print("| data | loss | C | passes: threads, cluster | seconds | ratio |\n|---|---|---|---|---|---|")
-    options = {"n_workers": given.workers, "threads_per_worker": 1, "dashboard_address": ":0"}
+    options = {"n_workers": args.workers, "threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(**options) as server, Client(server, set_as_default=False) as client:
-        for store, loss, C in product(given.stores, given.losses.split(","), given.C.split(",")):
+        for store, loss, C in product(args.stores, args.losses.split(","), args.C.split(",")):
             seconds, passes = {}, {}
             for name, scheduler in (("threads", "threads"), ("cluster", client)) * 2:
                 started = time.perf_counter()
-                model = train(store, loss=loss, C=float(C), row_cache=given.row_cache, workers=given.workers, scheduler=scheduler)
+                model = train(store, loss=loss, C=float(C), row_cache=args.row_cache, workers=args.workers, scheduler=scheduler)
                 seconds[name], passes[name] = time.perf_counter() - started, model.history[-1]["passes"]
             shown = f"{passes['threads']}, {passes['cluster']} | {seconds['threads']:.1f}, {seconds['cluster']:.1f}"
             print(f"| {store} | {loss} | {C} | {shown} | {seconds['cluster'] / seconds['threads']:.2f} |", flush=True)

@@ -10,8 +10,8 @@ several peers is the one that takes least time, of those whose objectives are wi
 objective is above our best lower bound, as a part of it; of tables and texts, above the better log loss of held-out rows. Sets
 marked with * were used for no tuning. families.py says what is compared; data from STREAMCUT_DATA, default ../shared/data.
 
---against checks REV out beside this version, and trains with both by turns: the ratio of a family is the median of ours ÷ theirs
-over its lines, to the default stop and to the peer's objective. Families that REV does not have are told, and pass.
+--against checks REV out next to this version, and trains with both by turns: the ratio of a family is the median of ours ÷ theirs
+over its lines, to the default stop and to the peer's objective. Families that REV does not have are named, and pass.
 """
 
 import argparse
@@ -30,16 +30,16 @@ SUMS = "| family | lines | median ratio | worst | median to its objective | wors
 
 def their_best(family: Any, name: str, C: float) -> dict[str, Any]:
     """The peer that a line is about."""
-    runs = {peer: median(run, lambda found: found[0]) for peer, run in family.theirs(name, C).items()}
-    objectives = {peer: family.objective(name, C, found) for peer, (_, found) in runs.items()}
+    runs = {peer: median(run, lambda solution: solution[0]) for peer, run in family.theirs(name, C).items()}
+    objectives = {peer: family.objective(name, C, solution) for peer, (_, solution) in runs.items()}
     near = [peer for peer in runs if objectives[peer] <= NEAR * min(objectives.values())]
-    peer = min(near, key=lambda each: runs[each][0])
+    peer = min(near, key=lambda other: runs[other][0])
     return {"peer": peer, "their seconds": runs[peer][0], "reached": objectives[peer]}
 
 
 def ours(family: Any, name: str, C: float, peer: dict[str, Any]) -> dict[str, Any]:
     """What we take, to the default stop and to the objective of the peer."""
-    seconds = lambda found: found["seconds"]  # noqa: E731
+    seconds = lambda run: run["seconds"]  # noqa: E731
     plain = median(lambda: family.ours(name, C, {}), seconds)
     if not family.has_target():
         return {"plain": plain}
@@ -55,26 +55,26 @@ def answer(family: str, data: str, C: float, peer: dict[str, Any]) -> dict[str, 
     return ours(FAMILIES[family], data, C, peer)
 
 
-def line(name: str, C: float, peer: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def line(name: str, C: float, peer: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
     """One line of the table."""
-    plain, target = found["plain"], found.get("target")
-    bounds = [each["bound"] for each in (plain, target) if each is not None and each["bound"] is not None]
+    plain, target = runs["plain"], runs.get("target")
+    bounds = [run["bound"] for run in (plain, target) if run is not None and run["bound"] is not None]
     best = max(bounds) if bounds else min(plain["primal"], peer["reached"])
-    told = {"set": name, "C": C, "peer": peer["peer"], "their seconds": peer["their seconds"], "seconds": plain["seconds"]}
-    told |= {"passes": plain["passes"], "above": plain["primal"] / best - 1, "theirs above": peer["reached"] / best - 1}
-    told["ratio"] = plain["seconds"] / peer["their seconds"]
+    row = {"set": name, "C": C, "peer": peer["peer"], "their seconds": peer["their seconds"], "seconds": plain["seconds"]}
+    row |= {"passes": plain["passes"], "above": plain["primal"] / best - 1, "theirs above": peer["reached"] / best - 1}
+    row["ratio"] = plain["seconds"] / peer["their seconds"]
     if target is not None:
-        told["to target"] = target["seconds"] / peer["their seconds"]
-        told["reached"] = target["primal"] <= peer["reached"] * (1 + 1e-8)
-    return told
+        row["to target"] = target["seconds"] / peer["their seconds"]
+        row["reached"] = target["primal"] <= peer["reached"] * (1 + 1e-8)
+    return row
 
 
-def in_words(family: str, found: dict[str, Any]) -> str:
-    to = f"{found['to target']:.2f}" + " (not reached)" * (not found["reached"]) if "to target" in found else ""
+def in_words(family: str, row: dict[str, Any]) -> str:
+    to = f"{row['to target']:.2f}" + " (not reached)" * (not row["reached"]) if "to target" in row else ""
     return (
-        f"| {family} | {found['set']} | {found['C']:g} | {found['peer']} | {found['their seconds']:.3f} "
-        f"| {found['seconds']:.3f} | {found['ratio']:.2f} | {found['theirs above']:.1e}, {found['above']:.1e} "
-        f"| {found['passes']} | {to} |"
+        f"| {family} | {row['set']} | {row['C']:g} | {row['peer']} | {row['their seconds']:.3f} "
+        f"| {row['seconds']:.3f} | {row['ratio']:.2f} | {row['theirs above']:.1e}, {row['above']:.1e} "
+        f"| {row['passes']} | {to} |"
     )
 
 
@@ -83,10 +83,10 @@ def sums(table: dict[str, list[dict[str, Any]]]) -> list[str]:
     import numpy as np
 
     lines = [SUMS, "|---|---|---|---|---|---|"]
-    for name, found in table.items():
-        ratios, to = [each["ratio"] for each in found], [each["to target"] for each in found if "to target" in each]
+    for name, rows in table.items():
+        ratios, to = [row["ratio"] for row in rows], [row["to target"] for row in rows if "to target" in row]
         late = f"{np.median(to):.2f} | {max(to):.2f}" if to else " | "
-        lines.append(f"| {name} | {len(found)} | {np.median(ratios):.2f} | {max(ratios):.2f} | {late} |")
+        lines.append(f"| {name} | {len(rows)} | {np.median(ratios):.2f} | {max(ratios):.2f} | {late} |")
     return lines
 
 
@@ -99,9 +99,9 @@ def chosen(options: argparse.Namespace) -> list[tuple[str, str, float]]:
     lines = []
     for name in options.families or FAMILIES:
         family = FAMILIES[name]
-        own = [C for C in family.Cs if options.C is None or C in options.C or name == "one-class"]
+        Cs = [C for C in family.Cs if options.C is None or C in options.C or name == "one-class"]
         for data in options.sets or family.sets[: 1 if options.quick else None]:
-            lines += [(name, data, C) for C in (own[:1] if options.quick else own)]
+            lines += [(name, data, C) for C in (Cs[:1] if options.quick else Cs)]
     return lines
 
 
@@ -143,25 +143,25 @@ def against(options: argparse.Namespace) -> int:
             if "error" in old or "error" in new:
                 print(f"{name}, {data}, C = {C:g}: not compared: {old.get('error') or new.get('error')}", flush=True)
                 continue
-            told = []
+            texts = []
             for key, what in (("plain", "default stop"), ("target", "the peer's objective")):
                 if key in new and key in old:
                     pairs.setdefault((name, what), []).append((new[key]["seconds"], old[key]["seconds"]))
-                    told.append(f"{what} {new[key]['seconds']:.3f} s, {old[key]['seconds']:.3f} there")
-            print(f"{name}, {data}, C = {C:g}: {'; '.join(told)}", flush=True)
+                    texts.append(f"{what} {new[key]['seconds']:.3f} s, {old[key]['seconds']:.3f} there")
+            print(f"{name}, {data}, C = {C:g}: {'; '.join(texts)}", flush=True)
     print(f"\n| family | to | lines | median of here ÷ {options.against} |\n|---|---|---|---|")
     failed = False
-    for (name, what), own in pairs.items():
-        ratio = worse(own)
+    for (name, what), times in pairs.items():
+        ratio = worse(times)
         failed |= ratio > WORSE
-        print(f"| {name} | {what} | {len(own)} | {ratio:.2f}{' WORSE' * (ratio > WORSE)} |")
+        print(f"| {name} | {what} | {len(times)} | {ratio:.2f}{' WORSE' * (ratio > WORSE)} |")
     return int(failed)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", metavar="FAMILY", help="default: all")
-    parser.add_argument("--C", type=lambda text: [float(each) for each in text.split(",")], default=[1.0], help="default: 1")
+    parser.add_argument("--C", type=lambda text: [float(number) for number in text.split(",")], default=[1.0], help="default: 1")
     parser.add_argument("--quick", action="store_true", help="the first set of each family alone")
     parser.add_argument("--sets", type=lambda text: text.split(","), help="instead of those of the families")
     parser.add_argument("--against", metavar="REV", help="compare with this version instead of peers")

@@ -83,15 +83,15 @@ def mean_loss(data: Dataset, w: np.ndarray, loss: str) -> float:
 
 def make_stores(folder: Path, rows: int, features: int) -> dict[str, Path]:
     """{"shuffled", "sorted", "test": store}."""
-    found = {name: folder / f"{name}-{rows}-{features}.zarr" for name in ("shuffled", "sorted", "test")}
-    if all(path.exists() for path in found.values()):
-        return found
+    paths = {name: folder / f"{name}-{rows}-{features}.zarr" for name in ("shuffled", "sorted", "test")}
+    if all(path.exists() for path in paths.values()):
+        return paths
     whole = folder / "all.zarr"
     make = [sys.executable, str(Path(__file__).parents[1] / "tools" / "make_data.py"), str(whole)]
     subprocess.run([*make, "--rows", str(rows), "--features", str(features)], check=True)
     data = open_dataset(str(whole))
     for name, parts in {"shuffled": [None], "sorted": [-1.0, 1.0], "test": [None]}.items():
-        with streamcut.create(found[name], features, force=True) as out:
+        with streamcut.create(paths[name], features, force=True) as out:
             for label in parts:
                 for chunk in chunks(data):
                     test = (chunk.first_row + np.arange(chunk.n_rows)) % _HELD_OUT == _HELD_OUT - 1
@@ -100,7 +100,7 @@ def make_stores(folder: Path, rows: int, features: int) -> dict[str, Path]:
                     if len(kept):
                         out.append(matrix(chunk, features)[kept], np.where(chunk.y[kept] > 0.0, 1.0, -1.0))
     shutil.rmtree(whole)
-    return found
+    return paths
 
 
 class Race:
@@ -127,8 +127,8 @@ class Race:
         model = load_model(model_path)
         self.bound = max(self.bound, model.certificate.lower_bound)
         last = model.history[-1]
-        found = self._found(tool, model.augmented_weights, usage, last["passes"], last["bytes_read"], model.resources["peak"])
-        return found | {"bound": model.certificate.lower_bound}
+        result = self._result(tool, model.augmented_weights, usage, last["passes"], last["bytes_read"], model.resources["peak"])
+        return result | {"bound": model.certificate.lower_bound}
 
     def _wabbit(self, tool: str) -> dict:
         folder = self.folder / f"vw-{self.path.stem}"
@@ -141,8 +141,8 @@ class Race:
         run = vw.run(tool, self.C, _PASSES, self.seconds, lambda: drop([vw.cache]))
         passes = sorted(number for number in run.saved if number > 0)
         number, w = self._first_good(passes, lambda number: vw.weights(run.saved[number]))
-        found = self._found(tool, w, run.usage, number, number * vw.cache.stat().st_size, run.peak)
-        return found | {"processor": found["processor"] * number / passes[-1]}
+        result = self._result(tool, w, run.usage, number, number * vw.cache.stat().st_size, run.peak)
+        return result | {"processor": result["processor"] * number / passes[-1]}
 
     def _blocks(self, tool: str) -> dict:
         folder, files = self.folder / "blocks", files_of(self.path)
@@ -155,8 +155,8 @@ class Race:
         usage = finished(program, self.seconds + 60.0, lambda: drop(files))
         saved = {int(path.stem.removeprefix("pass-")): np.load(path) for path in folder.glob("pass-*.npz")}
         number, w = self._first_good(sorted(saved), lambda number: saved[number]["w"])
-        found = self._found(tool, w, usage, number, number * self.decoded, int(saved[number]["peak"]))
-        return found | {"processor": float(saved[number]["seconds"]), "bound": float(saved[number]["bound"]) or None}
+        result = self._result(tool, w, usage, number, number * self.decoded, int(saved[number]["peak"]))
+        return result | {"processor": float(saved[number]["seconds"]), "bound": float(saved[number]["bound"]) or None}
 
     def _first_good(self, passes: list[int], weights) -> tuple[int, np.ndarray]:
         """The first pass within GAP of the bound and its w, by powers of 2 and then by halves; else the best of those."""
@@ -172,7 +172,7 @@ class Race:
             bad, good = (bad, middle) if value(middle) <= (1.0 + GAP) * self.bound else (middle, good)
         return good, weights(good)
 
-    def _found(self, tool: str, w: np.ndarray, usage, passes: int, read: int, peak: int) -> dict:
+    def _result(self, tool: str, w: np.ndarray, usage, passes: int, read: int, peak: int) -> dict:
         F = objective(self.data, w, self.C, self.loss)
         numbers = {"passes": passes, "bytes_read": read, "processor": usage.ru_utime + usage.ru_stime}
         return {"tool": tool, "w": w, "primal": F, "bound": None, "peak": peak, **numbers}
@@ -208,32 +208,32 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for one run of one tool")
     parser.add_argument("--cgroup", action="store_true", help="limit every tool to that memory by a cgroup")
     parser.add_argument("--tools", default=",".join(TOOLS))
-    given = parser.parse_args()
-    tools = given.tools.split(",")
+    args = parser.parse_args()
+    tools = args.tools.split(",")
     if unknown := [tool for tool in tools if tool not in TOOLS]:
         parser.error(f"{', '.join(unknown)} is not known; there are {', '.join(TOOLS)}")
-    given.out.mkdir(parents=True, exist_ok=True)
-    stores, results = make_stores(given.out, given.rows, given.features), []
+    args.out.mkdir(parents=True, exist_ok=True)
+    stores, results = make_stores(args.out, args.rows, args.features), []
     test = open_dataset(str(stores["test"]))
     decoded = decoded_bytes(open_dataset(str(stores["shuffled"])))
-    memory = max(int(given.part * decoded), parse_size(given.least, option="--least"))
-    for loss in given.losses.split(","):
-        for C in map(float, given.C.split(",")):
-            for order in given.orders.split(","):
-                race = Race(stores[order], given.out, loss=loss, C=C, memory=memory, seconds=given.seconds)
+    memory = max(int(args.part * decoded), parse_size(args.least, option="--least"))
+    for loss in args.losses.split(","):
+        for C in map(float, args.C.split(",")):
+            for order in args.orders.split(","):
+                race = Race(stores[order], args.out, loss=loss, C=C, memory=memory, seconds=args.seconds)
                 runs = []
                 for tool in sorted(tools, key=lambda tool: tool not in OURS):  # ours first: they have the bound
                     try:
-                        with memory_group(memory) if given.cgroup else nullcontext():
-                            found = race.run(tool)
-                        found["test"] = mean_loss(test, found.pop("w"), loss)
+                        with memory_group(memory) if args.cgroup else nullcontext():
+                            result = race.run(tool)
+                        result["test"] = mean_loss(test, result.pop("w"), loss)
                     except OutOfMemoryError:
-                        found = {"tool": tool}
-                    runs.append(found | {"loss": loss, "C": C, "order": order})
+                        result = {"tool": tool}
+                    runs.append(result | {"loss": loss, "C": C, "order": order})
                     print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
-                results += [each | {"best_bound": race.bound} for each in runs]
-                (given.out / "results.json").write_text(json.dumps({"decoded": decoded, "results": results}, indent=1) + "\n")
-    print(f"{given.rows:,} × {given.features:,}, decoded {decoded / 1e9:.2f} GB, streamcut's memory {memory / 1e6:.0f} MB\n")
+                results += [run | {"best_bound": race.bound} for run in runs]
+                (args.out / "results.json").write_text(json.dumps({"decoded": decoded, "results": results}, indent=1) + "\n")
+    print(f"{args.rows:,} × {args.features:,}, decoded {decoded / 1e9:.2f} GB, streamcut's memory {memory / 1e6:.0f} MB\n")
     print(table(results))
 
 

@@ -72,19 +72,19 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=40)
     parser.add_argument("--inner", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="by the clock, looked at after each pass")
-    given = parser.parse_args()
-    data, rng, logistic = open_dataset(given.store), np.random.default_rng(0), given.loss == "logistic"
+    args = parser.parse_args()
+    data, rng, logistic = open_dataset(args.store), np.random.default_rng(0), args.loss == "logistic"
     n, d = data.manifest.statistics.n_rows, data.manifest.statistics.n_features
     buffers, count = data.buffers(), len(data.manifest.shards)
-    w, bound, alpha = np.zeros(d + 1), 0.0, np.full(n, 1e-3 * given.C if logistic else 0.0) if given.tool == "cdblock" else None
+    w, bound, alpha = np.zeros(d + 1), 0.0, np.full(n, 1e-3 * args.C if logistic else 0.0) if args.tool == "cdblock" else None
     model = None
-    if given.tool == "sgd":
+    if args.tool == "sgd":
         from sklearn.linear_model import SGDClassifier
 
         loss = "log_loss" if logistic else "hinge"
-        model = SGDClassifier(loss=loss, alpha=1.0 / (given.C * n), average=True, fit_intercept=False, random_state=0)
+        model = SGDClassifier(loss=loss, alpha=1.0 / (args.C * n), average=True, fit_intercept=False, random_state=0)
     began = time.monotonic()
-    for number in range(1, given.passes + 1):
+    for number in range(1, args.passes + 1):
         for shard in rng.permutation(count) if alpha is not None else range(count):
             rows = data.read(int(shard), buffers)
             values = np.ones(rows.nnz, np.float32) if rows.data is None else rows.data
@@ -102,17 +102,17 @@ def main() -> None:
                 X = sp.csr_matrix((values, rows.indices, rows.indptr), (rows.n_rows, d))
                 w[:-1] += X.T @ (part * rows.y)
                 w[-1] += part @ rows.y
-            for _ in range(given.inner):
+            for _ in range(args.inner):
                 order = rng.permutation(rows.n_rows)
-                descend(order, rows.indptr, rows.indices, values, rows.y, squares, given.C, logistic, part, w)
+                descend(order, rows.indptr, rows.indices, values, rows.y, squares, args.C, logistic, part, w)
         if model is not None:
             w = model.coef_[0]
         elif alpha is not None:
-            bound = dual_value(alpha, w, given.C, logistic)
-        temporary = given.folder / ".pass.npz"
+            bound = dual_value(alpha, w, args.C, logistic)
+        temporary = args.folder / ".pass.npz"
         np.savez(temporary, w=w, bound=bound, seconds=time.process_time(), peak=peak_bytes())
-        temporary.rename(given.folder / f"pass-{number}.npz")
-        if time.monotonic() - began > given.seconds:
+        temporary.rename(args.folder / f"pass-{number}.npz")
+        if time.monotonic() - began > args.seconds:
             return
 
 

@@ -37,7 +37,7 @@ def drop(files: list[Path]) -> None:
 class VowpalWabbit:
     """--l2 1/(C n) a row, from a cache file that is made before. `folder` is for its files.
 
-    Its default steps are scaled for each feature, but their shrinking by l2 is not: they end beside the optimum (measured 0.7 %
+    Its default steps are scaled for each feature, but their shrinking by l2 is not: they end off the optimum (measured 0.7 %
     above it and more, growing with the passes). With --sgd they head for it, slowly. So both are run.
     Features keep their numbers (1-based, the bias last), which its hash leaves as they are. Its start, 0.1 s, counts.
     """

@@ -134,10 +134,10 @@ def write(folder: Path, rows: int, wanted: list[str]) -> None:
 
 
 def encoded(source: Path, threads: int, **options: object) -> int:
-    from streamcut.io.conversion.prepared import prepared
+    from streamcut.io.conversion.convert import Work
 
-    given = prepared(str(source), str(source.with_name("never.zarr")), {"threads": threads, **options})
-    return sum(chunk.n_rows for chunk, _ in given.source.blocks())
+    work = Work(str(source), str(source.with_name("never.zarr")), {"threads": threads, **options})
+    return sum(chunk.n_rows for chunk, _ in work.source.blocks())
 
 
 def converted(source: Path, threads: int) -> int:
@@ -182,9 +182,9 @@ def hasher(source: Path) -> tuple[int, float]:
     encoder, rows, seconds = FeatureHasher(1 << BITS, input_type="string", alternate_sign=False), 0, 0.0
     for batch in pq.ParquetFile(source).iter_batches(BLOCK, columns=WORDS):
         lists = [[f"{name}={value}" for value in batch.column(name).to_pylist()] for name in WORDS]
-        given = list(zip(*lists, strict=True))
+        records = list(zip(*lists, strict=True))
         started = time.perf_counter()
-        rows += encoder.transform(given).shape[0]
+        rows += encoder.transform(records).shape[0]
         seconds += time.perf_counter() - started
         if rows >= 500_000:
             break
@@ -249,17 +249,17 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one:
-        print(json.dumps(one(given.one, Path(given.folder), int(given.threads))))
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(args.one, Path(args.folder), int(args.threads))))
         return
-    wanted, threads = given.only.split(","), [int(count) for count in given.threads.split(",")]
+    wanted, threads = args.only.split(","), [int(count) for count in args.threads.split(",")]
     with tempfile.TemporaryDirectory(prefix="bench-reading-") as name:
         if "svmlight" in wanted:
-            svmlight(Path(name), given.megabytes * 10**6, threads, given.repeat)
+            svmlight(Path(name), args.megabytes * 10**6, threads, args.repeat)
         if of_tables := [what for what in wanted if what in TABLES]:
-            write(Path(name), given.rows, of_tables)
-            tables(Path(name), of_tables, threads, given.repeat)
+            write(Path(name), args.rows, of_tables)
+            tables(Path(name), of_tables, threads, args.repeat)
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ class Version:
 def versions(script: str, revision: str) -> Iterator[tuple[Version, Version]]:
     """The package as it lies here, and that of `revision`, each in a process that runs `script`."""
     with tempfile.TemporaryDirectory(prefix="streamcut-versions-") as folder:
-        both = [Version(sources(each, Path(folder, f"v{i}")), script) for i, each in enumerate((None, revision))]
+        both = [Version(sources(version, Path(folder, f"v{i}")), script) for i, version in enumerate((None, revision))]
         try:
             yield both[0], both[1]
         finally:

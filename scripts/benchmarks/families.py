@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from cases import DATA, load, seconds_of
-from families_linear import LINEAR, Family, Peer, found, narrow
+from families_linear import LINEAR, Family, Peer, narrow, result_of
 from sklearn.compose import make_column_transformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -58,7 +58,7 @@ class OneClass(Family):
         X = load(name)[0]
         data = MemoryDataset(X, np.ones(X.shape[0]))
         seconds, model = seconds_of(lambda: train(data, task="one-class", nu=C, scheduler="sync", **stop))
-        return found(seconds, model.certificate.primal, model.certificate.lower_bound, model)
+        return result_of(seconds, model.certificate.primal, model.certificate.lower_bound, model)
 
 
 class Ranking(Family):
@@ -87,9 +87,9 @@ class Ranking(Family):
     def ours(self, name: str, C: float, stop: dict[str, Any]) -> dict[str, Any]:
         X, y, qid = load(name)
         data = MemoryDataset(X, y, qid=qid)
-        told = {"task": "ranking", "normalisation": "pairs", "scheduler": "sync"}
-        seconds, model = seconds_of(lambda: train(data, C=C, **told, **stop))
-        return found(seconds, model.certificate.primal, model.certificate.lower_bound, model)
+        options = {"task": "ranking", "normalisation": "pairs", "scheduler": "sync"}
+        seconds, model = seconds_of(lambda: train(data, C=C, **options, **stop))
+        return result_of(seconds, model.certificate.primal, model.certificate.lower_bound, model)
 
 
 def _pairs(y: np.ndarray, qid: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +133,7 @@ class Kernels(Family):
         X, y, gamma = self._rows(name)
         data = MemoryDataset(X, y)
         seconds, model = seconds_of(lambda: train(data, C=C, kernel="rbf", gamma=gamma, solver="smo", **stop))
-        return found(seconds, model.certificate.primal, model.certificate.lower_bound, model)
+        return result_of(seconds, model.certificate.primal, model.certificate.lower_bound, model)
 
     def has_target(self) -> bool:
         return False  # smo ends by its tolerance
@@ -184,7 +184,7 @@ class Tables(Family):
             names = sorted(frame[target].unique())
         else:  # a column's class is the one that is predicted where it is the greatest
             names = [said[np.argmax(np.argmax(probabilities, axis=1) == column)] for column in range(probabilities.shape[1])]
-        return found(
+        return result_of(
             seconds, log_loss(test[target], probabilities[:, np.argsort(names)], labels=sorted(names)), None, fitted.model
         )
 
@@ -225,8 +225,8 @@ def _docstrings(package: str) -> set[str]:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             if module.name.startswith("_") or module.name in ("tests", "conftest", "f2py", "distutils"):
                 continue
-            for each in vars(importlib.import_module(f"{package}.{module.name}")).values():
-                if (inspect.isclass(each) or inspect.isroutine(each)) and (text := inspect.getdoc(each)) and len(text) > 200:
+            for item in vars(importlib.import_module(f"{package}.{module.name}")).values():
+                if (inspect.isclass(item) or inspect.isroutine(item)) and (text := inspect.getdoc(item)) and len(text) > 200:
                     for word in (*PACKAGES, "np", "sp"):
                         text = text.replace(word, "")
                     texts.add(text)

@@ -46,9 +46,9 @@ def with_ones(name: str) -> sp.csr_matrix:
 
 @dataclass(frozen=True)
 class Family:
-    """What `train` is told, the sum of losses of scores, sets, and peers by name: their seconds and weights (d + 1, K)."""
+    """The options of `train`, the sum of losses of scores, sets, and peers by name: their seconds and weights (d + 1, K)."""
 
-    told: dict[str, Any]
+    options: dict[str, Any]
     loss: Callable[[np.ndarray, np.ndarray], float]
     sets: tuple[str, ...]
     peers: dict[str, Callable[[sp.csr_matrix, np.ndarray, float], Peer]]
@@ -69,16 +69,16 @@ class Family:
         """Seconds, objective, lower bound (None of held-out losses), passes."""
         X, y, _ = load(name)
         data = MemoryDataset(X, y)
-        seconds, model = seconds_of(lambda: train(data, C=C, scheduler="sync", **self.told, **stop))
+        seconds, model = seconds_of(lambda: train(data, C=C, scheduler="sync", **self.options, **stop))
         certificates = model.certificates
-        return found(seconds, sum(c.primal for c in certificates), sum(c.lower_bound for c in certificates), model)
+        return result_of(seconds, sum(c.primal for c in certificates), sum(c.lower_bound for c in certificates), model)
 
     def has_target(self) -> bool:
         """Whether a training can end at an objective; one-vs-rest has one for each class."""
-        return self.told.get("strategy") != "one-vs-rest"
+        return self.options.get("strategy") != "one-vs-rest"
 
 
-def found(seconds: float, primal: float, bound: float | None, model: Any) -> dict[str, Any]:
+def result_of(seconds: float, primal: float, bound: float | None, model: Any) -> dict[str, Any]:
     history = getattr(model, "history", None) or [{}]
     return {"seconds": seconds, "primal": primal, "bound": bound, "passes": history[-1].get("passes", 0)}
 
@@ -129,8 +129,8 @@ def estimator(make: Callable[[float], Any], dense: bool = False) -> Callable[[sp
     """An estimator of scikit-learn at its own tolerance."""
 
     def run(X: sp.csr_matrix, y: np.ndarray, C: float) -> Peer:
-        model, given = make(C), X.toarray() if dense else X
-        seconds, _ = seconds_of(lambda: model.fit(given, y))
+        model, inputs = make(C), X.toarray() if dense else X
+        seconds, _ = seconds_of(lambda: model.fit(inputs, y))
         coef = model.coef_
         return seconds, np.atleast_2d(coef).T
 

@@ -56,8 +56,8 @@ def main() -> None:
             times.append(time.process_time())
             cells = []
             for passes in PASSES:
-                found = streamcut.certify(model, (X, y), passes)
-                cells.append(f"{100 * found.at_most:.2g} / {100 * found.at_least:.2g}")
+                certified = streamcut.certify(model, (X, y), passes)
+                cells.append(f"{100 * certified.at_most:.2g} / {100 * certified.at_least:.2g}")
             again = time.process_time()
             streamcut.certify(model, (X, y), PASSES[-1])
             spent = [times[1] - times[0], time.process_time() - again]

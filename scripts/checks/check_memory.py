@@ -3,7 +3,7 @@
 `convert` runs on inputs that are worst for it, `train` on 26 kinds of linear and 8 of kernel training, `predict`, `evaluate`,
 `calibrate` and `verify` on models of two and 20 classes and of rankings, with 1, 4 and 16 times the rows.
 Each is asked with 1MB, which is refused, then with the least that the refusal names; `train` also with the least that it names
-beside an option. Ends with code 1 when a peak is above its ceiling, when a command fails otherwise than by this refusal, or when
+after an option. Ends with code 1 when a peak is above its ceiling, when a command fails otherwise than by this refusal, or when
 a refusal names no figure or one that does not do.
 
     python scripts/checks/check_memory.py [--only convert,train,commands] [--names NAME,…] [--features 12,17,22] [--classes 5]
@@ -214,35 +214,35 @@ def store_of(path: Path, rows: int, labels: int, width: int, used: int) -> Path:
     if path.exists():
         return path
     rng, block = np.random.default_rng(0), 5000
-    places = np.sort(rng.choice(width, used, replace=False))
+    features = np.sort(rng.choice(width, used, replace=False))
     with streamcut.create(path, width, shard_nnz=1 << 17, force=True) as out:
         for start in range(0, rows, block):
             n = min(block, rows - start)
             y = rng.standard_normal(n) if labels == 0 else rng.integers(0, labels, n).astype(float)
             columns = rng.integers(0, used, (n, 30))
             columns[:, :5] = np.minimum(np.clip(y, 0, 19).astype(int)[:, None] * 50 + rng.integers(0, 50, (n, 5)), used - 1)
-            X = sp.csr_array((np.ones(n * 30, np.float32), places[columns.ravel()], np.arange(0, n * 30 + 1, 30)), (n, width))
+            X = sp.csr_array((np.ones(n * 30, np.float32), features[columns.ravel()], np.arange(0, n * 30 + 1, 30)), (n, width))
             X.sum_duplicates()
             out.append(X, y)
     return path
 
 
-def converts(folder: Path, given: argparse.Namespace) -> Iterator[bool]:
+def converts(folder: Path, args: argparse.Namespace) -> Iterator[bool]:
     for name, (suffix, make, options, codes) in INPUTS.items():
-        if not given.names or name in given.names:
+        if not args.names or name in args.names:
             source = folder / f"{name}.{suffix}"
-            make(source, given.scale)
+            make(source, args.scale)
             more = [option.format(stem=source.with_suffix("")) for option in options]
             command = ["convert", str(source), str(folder / f"{name}.zarr"), "--force", "--quiet", *more]
-            yield least(name, command, given.most, codes, tries=8)
+            yield least(name, command, args.most, codes, tries=8)
 
 
-def trains(folder: Path, given: argparse.Namespace) -> Iterator[bool]:
-    for power, name in product(given.features, given.names or TRAININGS):
+def trains(folder: Path, args: argparse.Namespace) -> Iterator[bool]:
+    for power, name in product(args.features, args.names or TRAININGS):
         labels, options = TRAININGS[name]
-        for classes in given.classes if "multiclass" in options else [labels]:
+        for classes in args.classes if "multiclass" in options else [labels]:
             width = 1 << power
-            store = store_of(folder / f"{power}-{classes}.zarr", given.rows, classes, width, max(30, width // 20))
+            store = store_of(folder / f"{power}-{classes}.zarr", args.rows, classes, width, max(30, width // 20))
             command = [
                 "train",
                 str(store),
@@ -253,26 +253,26 @@ def trains(folder: Path, given: argparse.Namespace) -> Iterator[bool]:
                 *options.split(),
                 *PASSES[name],
             ]
-            yield least(f"2^{power}, {classes} classes, {name}", command, given.most)
+            yield least(f"2^{power}, {classes} classes, {name}", command, args.most)
 
 
-def commands(folder: Path, given: argparse.Namespace) -> Iterator[bool]:
+def commands(folder: Path, args: argparse.Namespace) -> Iterator[bool]:
     for task, (labels, options) in TASKS.items():
-        stores = [store_of(folder / f"c-{labels}-{times}.zarr", times * given.rows, labels, 20_000, 20_000) for times in TIMES]
+        stores = [store_of(folder / f"c-{labels}-{times}.zarr", times * args.rows, labels, 20_000, 20_000) for times in TIMES]
         model = folder / f"model-{labels}.npz"
         made = run("train", str(stores[0]), "--output", str(model), "--force", "--quiet", "--max-passes", "3", *options)
         if made.code:
             sys.exit(made.said)
         for (name, arguments), (times, store) in product(COMMANDS.items(), zip(TIMES, stores, strict=True)):
-            if (name != "calibrate" or task != "ranking") and (not given.names or name in given.names):
+            if (name != "calibrate" or task != "ranking") and (not args.names or name in args.names):
                 names = {"model": model, "data": store, "out": folder / f"out-{name}"}
                 line = [name, *(argument.format(**names) for argument in arguments)]
-                yield least(f"{name}, {task}, {times} × {given.rows:,} rows", line, given.most)
+                yield least(f"{name}, {task}, {times} × {args.rows:,} rows", line, args.most)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    whole = lambda text: [int(each) for each in text.split(",")]  # noqa: E731
+    whole = lambda text: [int(number) for number in text.split(",")]  # noqa: E731
     parser.add_argument("--only", type=lambda text: text.split(","), default=["convert", "train", "commands"])
     parser.add_argument("--names", type=lambda text: text.split(","), help="inputs, trainings or commands; default: all")
     parser.add_argument("--features", type=whole, default=[12, 17, 22], help="powers of 2, for `train`")
@@ -280,9 +280,9 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--scale", type=float, default=1.0, help="of the inputs of `convert`")
     parser.add_argument("--most", type=lambda text: parse_size(text, option="--most"), default="16GB", help="that a run may take")
-    given, parts = parser.parse_args(), {"convert": converts, "train": trains, "commands": commands}
+    args, parts = parser.parse_args(), {"convert": converts, "train": trains, "commands": commands}
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        results = [kept for part in given.only for kept in parts[part](Path(folder), given)]
+        results = [kept for part in args.only for kept in parts[part](Path(folder), args)]
     return 0 if all(results) else 1
 
 

@@ -3,7 +3,6 @@
 bound ≤ optimum ≤ F(w) ≤ primal, everything finite, "converged" within what was asked for, "rounding" only of gaps that rounding
 made. Prints what is false, and how often; exit code 1 if anything is. tests/solvers/test_truth.py tries a few.
 Usage: python scripts/checks/check_truth.py [--problems 2000] [--seed 0] [--processes 2] [--kinds hinge,softmax,ranking]
-           [--kernels 0]
 """
 
 from __future__ import annotations
@@ -21,25 +20,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
 from reference import truth
-from reference.scaled import Violation
+from reference.truth import Violation
 
-_OFFSETS = (0.0, 1e3, 1e6, 1e9)
 _TOGETHER = 20  # problems that a process is given at a time
-
-
-def of_truth(kind: str, seed: int) -> list[Violation]:
-    return truth.check_kernel(seed, _OFFSETS[seed % 4]) if kind == truth.KERNEL else truth.check(kind, seed)
 
 
 def some(check: Callable[[str, int], list[Violation]], kind: str, seeds: range) -> tuple[str, int, list[Violation]]:
     """What is false of problems `seeds` of a kind; an exception is false, too."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for seed in seeds:
         try:
-            found += check(kind, seed)
+            violations += check(kind, seed)
         except Exception as error:
-            found.append(Violation("error", f"{type(error).__name__}: {error}; {kind} {seed}"))
-    return kind, len(seeds), found
+            violations.append(Violation("error", f"{type(error).__name__}: {error}; {kind} {seed}"))
+    return kind, len(seeds), violations
 
 
 def search(check: Callable[[str, int], list[Violation]], wanted: dict[str, range], processes: int) -> int:
@@ -64,8 +58,8 @@ def search(check: Callable[[str, int], list[Violation]], wanted: dict[str, range
 
 def shared(kinds: list[str], problems: int, seed: int) -> dict[str, range]:
     """Seeds of each kind, so that all of them have as many problems in all as were asked for."""
-    each, more = divmod(problems, len(kinds))
-    return {kind: range(seed, seed + each + (number < more)) for number, kind in enumerate(kinds)}
+    share, more = divmod(problems, len(kinds))
+    return {kind: range(seed, seed + share + (number < more)) for number, kind in enumerate(kinds)}
 
 
 def main() -> int:
@@ -74,11 +68,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--kinds", default=",".join(truth.KINDS))
-    parser.add_argument("--kernels", type=int, default=0, help="problems with a kernel, beside the others")
-    given = parser.parse_args()
-    kinds = [kind for kind in given.kinds.split(",") if kind]
-    wanted = shared(kinds, given.problems, given.seed) if kinds else {}
-    return search(of_truth, wanted | {truth.KERNEL: range(given.seed, given.seed + given.kernels)}, given.processes)
+    args = parser.parse_args()
+    kinds = [kind for kind in args.kinds.split(",") if kind]
+    return search(truth.check, shared(kinds, args.problems, args.seed), args.processes)
 
 
 if __name__ == "__main__":

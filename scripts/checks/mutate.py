@@ -39,7 +39,7 @@ FOLDERS = {
 }
 IMPORTANT = [Path(folder, f"{name}.py") for folder, names in FOLDERS.items() for name in names.split()]
 FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/solvers/test_truth.py"]  # of modules that no test names
-OF_TEXT = ("test_imports", "test_house", "test_packaging")  # they read sources, and run none
+OF_TEXT = ("test_imports", "test_house")  # they read sources, and run none
 OPERATORS = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"), ast.Eq: ("==", "!="),
     ast.NotEq: ("!=", "=="), ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
@@ -55,7 +55,7 @@ class Change:
         self.changed = source[:start] + new.encode() + source[end:]
         line = source.count(b"\n", 0, start)
         before, after = (text.decode().split("\n")[line].strip() for text in (source, self.changed))
-        self.told = f"{file}:{line + 1}\n  - {before}\n  + {after}"
+        self.text = f"{file}:{line + 1}\n  - {before}\n  + {after}"
 
 
 def changes(file: Path) -> Iterator[Change]:
@@ -102,23 +102,23 @@ def naming(file: Path, among: list[Path]) -> list[Path]:
     package, _, stem = module.rpartition(".")
     named = re.compile(rf"{re.escape(module)}\b|from {re.escape(package)} import .*\b{stem}\b")
     counts = {path: len(named.findall(path.read_text("utf-8"))) for path in among}
-    found = [path for path, count in counts.items() if count or path.stem == f"test_{stem}"]
+    matching = [path for path, count in counts.items() if count or path.stem == f"test_{stem}"]
     slow = not file.stem.startswith("cluster")  # clusters: for what is not of them, the last to be asked
 
     def order(path: Path) -> tuple[bool, bool, bool, int, Path]:
         elsewhere = set(file.parts[:2]).isdisjoint(path.parts)
         return path.stem != f"test_{stem}", slow and "dask" in path.parts, elsewhere, -counts[path], path
 
-    return sorted(found, key=order)
+    return sorted(matching, key=order)
 
 
 def nearest(file: Path, most: int) -> list[str]:
-    """Test files of the module, with those beside them that know its results only, then of those that import it."""
+    """Test files of the module, with those next to them that know its results only, then of those that import it."""
     tests = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if path.stem not in OF_TEXT)
     modules = sorted(path for folder in ("streamcut", "io") for path in (ROOT / folder).rglob("*.py"))
-    own = naming(file, tests)
+    named = naming(file, tests)
     others = [test for module in naming(file, modules) for test in naming(module.relative_to(ROOT), tests)[:2]]
-    both = [each for path in dict.fromkeys(own + others) for each in (path, outside(path)) if each.is_file()]
+    both = [candidate for path in dict.fromkeys(named + others) for candidate in (path, outside(path)) if candidate.is_file()]
     return [str(path.relative_to(ROOT)) for path in dict.fromkeys(both)][:most] or FOR_ALL
 
 
@@ -187,9 +187,9 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, metavar="DIR", help="of the copy, which is kept (default: one that is removed)")
     asked = parser.parse_args()
     rng = random.Random(asked.seed)
-    possible = [found for file in asked.files if (found := list(changes(file)))]
+    possible = [of_file for file in asked.files if (of_file := list(changes(file)))]
     drawn = [rng.choice(rng.choice(possible)) for _ in range(asked.changes)]
-    found: dict[bool | None, int] = {True: 0, False: 0, None: 0}
+    outcomes: dict[bool | None, int] = {True: 0, False: 0, None: 0}
     sound: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="streamcut-mutate-") as temporary:
         folder = asked.folder or Path(temporary, "copy")
@@ -202,12 +202,12 @@ def main() -> int:
             else:
                 sound.append(tests)
                 decided = noticed(change, folder, tests, asked.seconds)
-            found[decided] += 1
+            outcomes[decided] += 1
             word = {True: "noticed ", False: "SURVIVED", None: "undecided"}[decided]
-            print(f"{word} {change.told}\n    {by} {', '.join(tests)}", flush=True)
-    told = f"{found[True]} noticed, {found[False]} survived, {found[None]} undecided"
-    print(f"{told} of {len(drawn)} changes (seed {asked.seed})")
-    return 1 if found[False] else 0
+            print(f"{word} {change.text}\n    {by} {', '.join(tests)}", flush=True)
+    summary = f"{outcomes[True]} noticed, {outcomes[False]} survived, {outcomes[None]} undecided"
+    print(f"{summary} of {len(drawn)} changes (seed {asked.seed})")
+    return 1 if outcomes[False] else 0
 
 
 if __name__ == "__main__":

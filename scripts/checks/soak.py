@@ -68,8 +68,8 @@ def main() -> int:
         shutil.rmtree(folder)
         seed += 1
     for kind in ("step", "accident", "exit"):
-        found = sorted((name.split(" ", 1)[1], n) for name, n in counts.items() if name.startswith(kind))
-        print(f"{kind}s: " + ", ".join(f"{name} {n:,}" for name, n in found))
+        sorted_counts = sorted((name.split(" ", 1)[1], n) for name, n in counts.items() if name.startswith(kind))
+        print(f"{kind}s: " + ", ".join(f"{name} {n:,}" for name, n in sorted_counts))
     minutes = options.minutes - (end - clock()) / 60.0
     print(f"{steps:,} steps in {minutes:.1f} minutes in the worlds {options.seed} to {seed - 1}, no violation", flush=True)
     return 0

@@ -51,11 +51,11 @@ class Source:
 
 def digest(path: Path) -> str:
     """Of all files below."""
-    found = hashlib.sha256()
-    for each in sorted([path, *path.rglob("*")] if path.is_dir() else [path]):
-        if each.is_file():
-            found.update(f"{each.relative_to(path)}\0{each.stat().st_size}\0".encode() + each.read_bytes())
-    return found.hexdigest()
+    sha = hashlib.sha256()
+    for file in sorted([path, *path.rglob("*")] if path.is_dir() else [path]):
+        if file.is_file():
+            sha.update(f"{file.relative_to(path)}\0{file.stat().st_size}\0".encode() + file.read_bytes())
+    return sha.hexdigest()
 
 
 def remove(path: Path) -> None:
@@ -64,7 +64,7 @@ def remove(path: Path) -> None:
 
 def damage(chance: random.Random, path: Path) -> str:
     """Do something to one of the files below `path`; says what."""
-    files = sorted(each for each in path.rglob("*") if each.is_file() and each.stat().st_size) if path.is_dir() else [path]
+    files = sorted(file for file in path.rglob("*") if file.is_file() and file.stat().st_size) if path.is_dir() else [path]
     if not files:
         return f"nothing to damage in {path}"
     file = chance.choice(files)

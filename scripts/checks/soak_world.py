@@ -115,18 +115,18 @@ class World:
     def _run(self, arguments: list[str], what: Accident | None = None) -> Outcome:
         """A command; counts, and looks at, how it ended."""
         self.log.append(f"{self.number}: streamcut {' '.join(arguments)}" + (f"   # {what}" if what else ""))
-        found = run(arguments, what, self.work)
+        outcome = run(arguments, what, self.work)
         self.counts[f"accident {what.kind if what else 'none'}"] += 1
-        self.counts[f"exit {found.code}"] += 1
-        self._sound(found, what)
-        return found
+        self.counts[f"exit {outcome.code}"] += 1
+        self._sound(outcome, what)
+        return outcome
 
-    def _sound(self, found: Outcome, what: Accident | None) -> None:
-        self._must("Traceback" not in found.err, f"a traceback:\n{found.err}")
+    def _sound(self, outcome: Outcome, what: Accident | None) -> None:
+        self._must("Traceback" not in outcome.err, f"a traceback:\n{outcome.err}")
         expected = DOCUMENTED | (KILLED if what is not None and what.kills else set())
-        self._must(found.code in expected, f"exit code {found.code}:\n{found.err}")
+        self._must(outcome.code in expected, f"exit code {outcome.code}:\n{outcome.err}")
         if what is None:
-            self._must(found.code not in (129, 130, 143, 8), f"nothing happened, but exit code {found.code}:\n{found.err}")
+            self._must(outcome.code not in (129, 130, 143, 8), f"nothing happened, but exit code {outcome.code}:\n{outcome.err}")
 
     # sources and stores
 
@@ -140,8 +140,8 @@ class World:
         key = (str(source.path), str(source.version), *more)
         place = self.reference / hashlib.sha256(repr(key).encode()).hexdigest()[:12]
         if key not in self.digests:
-            found = self._run(["convert", *source.arguments(), str(place), *SMALL, *more, "-q"])
-            self._must(found.code == 0, f"an undisturbed conversion ended with {found.code}: {found.err}")
+            outcome = self._run(["convert", *source.arguments(), str(place), *SMALL, *more, "-q"])
+            self._must(outcome.code == 0, f"an undisturbed conversion ended with {outcome.code}: {outcome.err}")
             self.digests[key] = digest(place)
         return self.digests[key], place
 
@@ -153,18 +153,18 @@ class World:
         command = ["convert", *source.arguments(), str(target), *SMALL, *more, "-q", "--force"]
         old = digest(target) if target.exists() else None
         what = accident(self.chance, WRITES_A_STORE, self.work if source.kind != "npz" else None, source.path)
-        found = self._run(command, what)
+        outcome = self._run(command, what)
         changed = what is not None and what.kind == "changed source"
         if changed:
             source.write()
-        if found.code != 0 or changed:
+        if outcome.code != 0 or changed:
             begun = target.is_dir() and not (target / "manifest.json").exists()  # which no reader takes for a store
             now = digest(target) if target.exists() and not begun else None
-            whole = begun or now in (old, expected) or (changed and found.code == 0)
-            self._must(whole, f"{target} is neither what it was nor what it should be after exit code {found.code}")
+            whole = begun or now in (old, expected) or (changed and outcome.code == 0)
+            self._must(whole, f"{target} is neither what it was nor what it should be after exit code {outcome.code}")
             again = [*command, "--resume"] if self.chance.random() < 0.7 and not changed else command
-            found = self._run(again)
-            self._must(found.code == 0, f"a second try ended with {found.code}: {found.err}")
+            outcome = self._run(again)
+            self._must(outcome.code == 0, f"a second try ended with {outcome.code}: {outcome.err}")
         self._must(digest(target) == expected, f"{target} is not what an undisturbed conversion makes")
         self._must(not list(self.work.glob(f"*{target.name}.*")), f"left behind: {list(self.work.glob(f'*{target.name}.*'))}")
         self.stores[target] = Store(target, source, source.version, expected, clean)
@@ -178,10 +178,10 @@ class World:
         command = ["convert", *store.source.arguments(), str(target), *SMALL, "-q"]
         ends = run_two(command, command, self.work)
         self.log.append(f"{self.number}: twice at once: streamcut {' '.join(command)}")
-        for each in ends:
-            self._sound(each, None)
-        codes = sorted(each.code for each in ends)
-        self._must(codes in ([0, 2], [0, LOCKED]), f"two conversions at once ended with {codes}: {[each.err for each in ends]}")
+        for end in ends:
+            self._sound(end, None)
+        codes = sorted(end.code for end in ends)
+        self._must(codes in ([0, 2], [0, LOCKED]), f"two conversions at once ended with {codes}: {[end.err for end in ends]}")
         self._must(digest(target) == expected, f"{target} is not whole after two conversions at once")
         shutil.rmtree(target)
 
@@ -193,13 +193,13 @@ class World:
         checked = self._run(["info", str(store.path), "--check", "--read-data"])
         task = self.chance.choice(LINEAR[store.source.labels])
         model = self.work / "damaged.npz"
-        found = self._run(["train", str(store.path), "--output", str(model), *task, "-q", "--force"])
-        if found.code == 0:
+        outcome = self._run(["train", str(store.path), "--output", str(model), *task, "-q", "--force"])
+        if outcome.code == 0:
             same = bits_of(model) == self._undisturbed_model(store, task)
             self._must(same, f"{what}: training went on and came to another model (check ended with {checked.code})")
         else:
-            self._must(found.code in (3, 4, 5, 6), f"{what}: training ended with {found.code}: {found.err}")
-            self._must(checked.code != 0, f"{what}: training found it ({found.code}), check did not")
+            self._must(outcome.code in (3, 4, 5, 6), f"{what}: training ended with {outcome.code}: {outcome.err}")
+            self._must(checked.code != 0, f"{what}: training found it ({outcome.code}), check did not")
         model.unlink(missing_ok=True)
         remove(store.path)
         (shutil.copytree if store.backup.is_dir() else shutil.copy)(store.backup, store.path)
@@ -211,8 +211,8 @@ class World:
         if key not in self.bits:
             place = self.reference / "m.npz"
             command = ["train", str(store.backup), "--output", str(place), *options, "--workers", "1", "--json", "--force"]
-            found = self._run(command)
-            self._must(found.code == 0, f"undisturbed training ended with {found.code}: {found.err}")
+            outcome = self._run(command)
+            self._must(outcome.code == 0, f"undisturbed training ended with {outcome.code}: {outcome.err}")
             self.bits[key] = bits_of(place)
         self._bounds(key, self.bits[key])
         return self.bits[key]
@@ -243,22 +243,22 @@ class World:
         checkpoints = self.chance.random() < 0.6
         if checkpoints:
             command += ["--checkpoint", str(run_folder), "--checkpoint-every", "0s"]
-        found = self._run(command, accident(self.chance, TRAINS, self.work))
-        if found.code != 0:
+        outcome = self._run(command, accident(self.chance, TRAINS, self.work))
+        if outcome.code != 0:
             now = model.read_bytes() if model.exists() else None
             if now != old:
                 bits = bits_of(model)
-                stopped = found.code in (129, 130, 143)
+                stopped = outcome.code in (129, 130, 143)
                 self._must(stopped or bits == expected, f"{model} is neither what it was nor what it should be")
                 self._bounds((store.digest, *options), bits)
             if checkpoints and run_folder.exists() and self.chance.random() < 0.3:
                 self.log.append(f"{self.number}: {damage(self.chance, run_folder)}")
                 self.counts["accident damage"] += 1
-            found = self._run([*command, "--resume"] if checkpoints else command)
-            if checkpoints and found.code in (3, 4, DAMAGED):  # damage that was found: from the start, then
+            outcome = self._run([*command, "--resume"] if checkpoints else command)
+            if checkpoints and outcome.code in (3, 4, DAMAGED):  # damage that was found: from the start, then
                 shutil.rmtree(run_folder, ignore_errors=True)
-                found = self._run(command)
-            self._must(found.code == 0, f"a second try ended with {found.code}: {found.err}")
+                outcome = self._run(command)
+            self._must(outcome.code == 0, f"a second try ended with {outcome.code}: {outcome.err}")
         self._must(bits_of(model) == expected, f"{model} is not what undisturbed training makes")
         left = [path.name for path in self.work.glob(f".{model.name}*")]
         self._must(not left, f"left behind: {left}")
@@ -277,9 +277,9 @@ class World:
         command = ["train", str(store.path), "--output", str(model), *options, "-q"]
         ends = run_two(command, command, self.work)
         self.log.append(f"{self.number}: twice at once: streamcut {' '.join(command)}")
-        for each in ends:
-            self._sound(each, None)
-        codes = sorted(each.code for each in ends)
+        for end in ends:
+            self._sound(end, None)
+        codes = sorted(end.code for end in ends)
         self._must(codes in ([0, 2], [0, LOCKED]), f"two trainings to one model ended with {codes}")
         self._must(bits_of(model) == expected, f"{model} is not whole after two trainings at once")
         model.unlink()
@@ -289,12 +289,12 @@ class World:
         options = self.chance.choice(LINEAR[store.source.labels])
         budget = self.chance.choice([100, 150, 180, 200, 250, 300, 500])
         model = self.work / "budget.npz"
-        found = self._run(
+        outcome = self._run(
             ["train", str(store.path), "--output", str(model), *options, "--force", "--json", "--memory", f"{budget}MB"]
         )
-        self._must(found.code in (0, NO_MEMORY), f"--memory {budget}MB ended with {found.code}: {found.err}")
-        if found.code == 0:
-            result = json.loads(found.out.splitlines()[-1])
+        self._must(outcome.code in (0, NO_MEMORY), f"--memory {budget}MB ended with {outcome.code}: {outcome.err}")
+        if outcome.code == 0:
+            result = json.loads(outcome.out.splitlines()[-1])
             self._must(result["peak"] <= budget * 10**6, f"a peak of {result['peak']:,} bytes where {budget} MB were allowed")
             self._must(bits_of(model) == self._undisturbed_model(store, options), "memory changed the model")
         model.unlink(missing_ok=True)
@@ -307,12 +307,12 @@ class World:
         data, target = self.chance.choice(fitting), self.work / "scores.txt"
         old = target.read_bytes() if target.exists() else None
         command = ["predict", str(model), str(data), "--answer", "scores", "-o", str(target), "--force"]
-        found = self._run(command, accident(self.chance, ["predict_rename:1", "train.shard:2"], self.work))
-        if found.code != 0:
+        outcome = self._run(command, accident(self.chance, ["predict_rename:1", "train.shard:2"], self.work))
+        if outcome.code != 0:
             now = target.read_bytes() if target.exists() else None
             self._must(now in (old, self.scores.get((model, data), now)), f"{target} is half-written")
-            found = self._run(command)
-            self._must(found.code == 0, f"a second try ended with {found.code}: {found.err}")
+            outcome = self._run(command)
+            self._must(outcome.code == 0, f"a second try ended with {outcome.code}: {outcome.err}")
         scores = target.read_bytes()
         self._must(self.scores.setdefault((model, data), scores) == scores, f"{model} scores {data} otherwise than before")
 
@@ -325,11 +325,11 @@ class World:
         what = damage(self.chance, model)
         self.log.append(f"{self.number}: {what}")
         self.counts["accident damage"] += 1
-        found = self._run(["info", str(model)])
-        if found.code == 0:
+        outcome = self._run(["info", str(model)])
+        if outcome.code == 0:
             self._must(bits_of(model) == self.models[model], f"{what}: it was read, with other weights")
         else:
-            self._must(found.code in (3, 4, 5), f"{what}: exit code {found.code}: {found.err}")
+            self._must(outcome.code in (3, 4, 5), f"{what}: exit code {outcome.code}: {outcome.err}")
         model.write_bytes(sound)
 
     def _verify(self) -> None:
@@ -337,17 +337,19 @@ class World:
         if self.models[model][2] is None:
             return
         stores = [store for store in self.stores.values() if store.path == Path(load_model(str(model)).parameters["data"])]
-        found = self._run(["verify", str(model), "--json"])
+        outcome = self._run(["verify", str(model), "--json"])
         if stores and load_model(str(model)).fingerprint == fingerprint(stores[0].path):
-            self._must(found.code in (0, 2, 9), f"an honest model is refuted: exit code {found.code}: {found.err}{found.out}")
+            self._must(
+                outcome.code in (0, 2, 9), f"an honest model is refuted: exit code {outcome.code}: {outcome.err}{outcome.out}"
+            )
 
     def _export(self) -> None:
         model, target = self.chance.choice(list(self.models)), self.work / "exported.json"
         target.unlink(missing_ok=True)
-        found = self._run(["export", str(model), str(target)], accident(self.chance, ["export_rename:1"], self.work))
+        outcome = self._run(["export", str(model), str(target)], accident(self.chance, ["export_rename:1"], self.work))
         if target.exists():
             json.loads(target.read_text())
-        self._must(found.code != 0 or target.exists(), "exported, but nothing is there")
+        self._must(outcome.code != 0 or target.exists(), "exported, but nothing is there")
 
 
 def fingerprint(path: Path) -> str:

@@ -45,7 +45,7 @@ class Data(Rows):
         self.sample = np.sort(np.random.default_rng(1).choice(self.n, min(self.n, SAMPLE), replace=False))
         self.problem = BudgetProblem(Kernel("rbf", gamma=gamma), self.C, (1.0,), self.n, self.X.shape[1])
         shards = MemoryDataset(self.X, self.y)
-        self.sparse = self.problem.rows(concatenate([shards.read(each) for each in range(len(shards.manifest.shards))]), 1.0)
+        self.sparse = self.problem.rows(concatenate([shards.read(number) for number in range(len(shards.manifest.shards))]), 1.0)
 
     def least_eigenvalue(self, most: int = 1000) -> float:
         """Of the kernel matrix: 0 where a row is there twice, else an upper bound, that of some rows. Rounding is taken for 0."""
@@ -107,24 +107,24 @@ def curves(name: str, most: int | None) -> dict[str, Any]:
     """Table 2: accuracies after an epoch at a budget of 500; Figures 1 to 3, 5 to 7: those of epochs, seconds, objectives."""
     data, seeds, epochs = data_of(name, most), range(2 if most else 5), 3 if most else 100
     run(data, "bsca", 0), run(data, "bsgd", 0)  # compiled, and rows in the caches
-    found: dict[str, Any] = {"rows": data.n}
+    result: dict[str, Any] = {"rows": data.n}
     for label, method, damped in (("bsca", "bsca", 0.5), ("bsca, paper", "bsca", 0.0), ("bsgd", "bsgd", 0.0)):
-        found[label] = float(np.mean([run(data, method, seed, damped=damped)[-1]["accuracy"] for seed in seeds]))
+        result[label] = float(np.mean([run(data, method, seed, damped=damped)[-1]["accuracy"] for seed in seeds]))
     for method, budget in itertools.product(METHODS, (200, 500)):
         runs = [run(data, method, seed, budget=budget, epochs=epochs, objective=seed == 0) for seed in seeds]
-        found[f"{method} {budget}"] = {
+        result[f"{method} {budget}"] = {
             "accuracy": [[line["accuracy"] for line in lines] for lines in runs],
             "seconds": float(np.mean([lines[-1]["seconds"] for lines in runs])),
             "primal": float(np.mean([line["primal"] for line in runs[0][-8:]])),
         }
-    return found
+    return result
 
 
 def unlimited(name: str, most: int | None) -> dict[str, Any]:
     """Figure 4: accuracies without a budget; the least eigenvalue of Theorem 1."""
     data, epochs = data_of(name, most), 3 if most else 100
-    found = {method: [line["accuracy"] for line in run(data, method, 0, budget=None, epochs=epochs)] for method in METHODS}
-    return {**found, "least eigenvalue": data.least_eigenvalue()}
+    accuracies = {method: [line["accuracy"] for line in run(data, method, 0, budget=None, epochs=epochs)] for method in METHODS}
+    return {**accuracies, "least eigenvalue": data.least_eigenvalue()}
 
 
 def merging(name: str, most: int | None) -> dict[str, Any]:

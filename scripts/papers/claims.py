@@ -62,8 +62,8 @@ def error(lines: Record, method: str) -> float | None:
 
 
 def above_libsvm(lines: Record, method: str) -> float | None:
-    own, theirs = error(lines, method), error(lines, "LIBSVM")
-    return None if own is None or theirs is None else own - theirs
+    ours, theirs = error(lines, method), error(lines, "LIBSVM")
+    return None if ours is None or theirs is None else ours - theirs
 
 
 def swings(runs: list[list[float]]) -> float:
@@ -83,11 +83,11 @@ def over_seeds(runs: list[list[float]]) -> float:
 
 def ahead(record: Record, rival: Record, axis: str = "evaluations") -> float:
     """% of the rival's axis on which SBP's mean error is no worse, from where one first errs less than the greater class."""
-    own = record["sbp"][axis]
+    curve = record["sbp"][axis]
     x, y = np.array(rival["x"]), np.array(rival["mean"])
-    inside = (x >= own["x"][0] * (1 - 1e-9)) & (x <= own["x"][-1] * (1 + 1e-9))
+    inside = (x >= curve["x"][0] * (1 - 1e-9)) & (x <= curve["x"][-1] * (1 + 1e-9))
     x, y = x[inside], y[inside]
-    ours = np.interp(np.log(x), np.log(own["x"]), own["mean"])
+    ours = np.interp(np.log(x), np.log(curve["x"]), curve["mean"])
     learnt = np.maximum.accumulate(np.minimum(ours, y) < record["sbp"]["constant"] - 1e-9)
     return 100 * float(np.mean((ours <= y)[learnt])) if learnt.any() else math.nan
 

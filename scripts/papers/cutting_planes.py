@@ -70,10 +70,10 @@ def table1(name: str, most: int | None) -> dict[str, Any]:
     n, part = len(rows.y), min(len(rows.y), 3000)
     C = BEST_C[name] / n
     model, seconds = trained(rows, C, solver="cpa")
-    found = {"iterations": passes_of(model), "seconds": seconds, "C̄": BEST_C[name], "square": square(rows.X)}
-    found["ordinal seconds"] = trained(rows, C, solver="cpa", task="roc-area")[1]
+    result = {"iterations": passes_of(model), "seconds": seconds, "C̄": BEST_C[name], "square": square(rows.X)}
+    result["ordinal seconds"] = trained(rows, C, solver="cpa", task="roc-area")[1]
     likely = libsvm(rows, BEST_C[name] / part, part) * (n / part) ** 2  # its time grows like n^1.7 or worse
-    return found | ({"libsvm": libsvm(rows, C, n)} if likely < LIMIT else {})
+    return result | ({"libsvm": libsvm(rows, C, n)} if likely < LIMIT else {})
 
 
 def by_rows(name: str, most: int | None) -> dict[str, Any]:
@@ -81,16 +81,16 @@ def by_rows(name: str, most: int | None) -> dict[str, Any]:
     rows = rows_of(name, most)
     grid = (500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 256_000, 1_024_000)
     sizes = [n for n in grid if n < len(rows.y)] + [len(rows.y)]
-    found: dict[str, list[float]] = {"n": sizes, "libsvm": []}
+    result: dict[str, list[float]] = {"n": sizes, "libsvm": []}
     for kind, task in (("", {}), ("ordinal ", {"task": "roc-area"})):
         runs = [trained(rows, BEST_C[name] / n, n, solver="cpa", **task) for n in sizes]
-        found[f"{kind}seconds"] = [seconds for _, seconds in runs]
-        found[f"{kind}iterations"] = [passes_of(model) for model, _ in runs]
+        result[f"{kind}seconds"] = [seconds for _, seconds in runs]
+        result[f"{kind}iterations"] = [passes_of(model) for model, _ in runs]
     for n in sizes:
-        if found["libsvm"] and found["libsvm"][-1] * 4 > LIMIT:
+        if result["libsvm"] and result["libsvm"][-1] * 4 > LIMIT:
             break
-        found["libsvm"].append(libsvm(rows, BEST_C[name] / n, n))
-    return found
+        result["libsvm"].append(libsvm(rows, BEST_C[name] / n, n))
+    return result
 
 
 def ordinal(name: str, most: int | None) -> dict[str, Any]:
@@ -147,9 +147,9 @@ def table2(name: str, most: int | None) -> dict[str, Any]:
     rows, C = rows_of(name, most), OF_ROWS[name]
     runs = {method: trained(rows, C, **options)[0] for method, options in SOLVERS.items()}
     best = min(rows.objective(model.weights, C) for model in runs.values())
-    found = {method: max(int(model.history[-1]["iteration"]), 1) for method, model in runs.items()}
+    passes = {method: max(int(model.history[-1]["iteration"]), 1) for method, model in runs.items()}
     above = 100 * (rows.objective(sgd(rows, C)[0], C) / best - 1)
-    return {**found, "SGD above": above, "C̄": C * len(rows.y), "square": square(rows.X)}
+    return {**passes, "SGD above": above, "C̄": C * len(rows.y), "square": square(rows.X)}
 
 
 def figure2(name: str, most: int | None) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def figure2(name: str, most: int | None) -> dict[str, Any]:
 
 def table3(name: str, most: int | None) -> dict[str, Any]:
     """C chosen by the area under the ROC curve on one half of the test rows: that of the other half, and seconds of it all."""
-    rows, found = rows_of(name, most), {}
+    rows, result = rows_of(name, most), {}
     for method in ("cpa", "ocas", "SGD"):
         best, whole = (0.0, 0.0), 0.0
         for C in (0.001, 0.01, 0.1, 1.0, 10.0)[: 5 if OF_ROWS[name] >= 1.0 else 4 if OF_ROWS[name] >= 0.1 else 2]:
@@ -169,8 +169,8 @@ def table3(name: str, most: int | None) -> dict[str, Any]:
             scores = rows.T @ (model if method == "SGD" else model.weights)
             whole += seconds
             best = max(best, (roc_auc_score(rows.t[::2], scores[::2]), roc_auc_score(rows.t[1::2], scores[1::2])))
-        found[method] = {"area": 100 * best[1], "seconds": whole}
-    return found
+        result[method] = {"area": 100 * best[1], "seconds": whole}
+    return result
 
 
 def figure3(name: str, most: int | None) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def curves(name: str, most: int | None) -> dict[str, Any]:
     kernel, m = gaussian(variance), problem.m
     smo = optimum(problem, kernel, C, bias=False)
     nu = smo["nu"] if most else published
-    found: dict[str, Any] = {"rows": m, "smo": smo}
+    result: dict[str, Any] = {"rows": m, "smo": smo}
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         values = stored_values(problem.X, problem.X, kernel.gamma, Path(folder) / "train")
         tested = stored_values(problem.T, problem.X, kernel.gamma, Path(folder) / "test")
@@ -178,22 +178,25 @@ def curves(name: str, most: int | None) -> dict[str, Any]:
             for seed in range(2 if most else SEEDS[name]):
                 responses = StoredResponses(problem, kernel, values)
                 histories.append(run(solver_on(responses, method, seed, nu=nu, C=C), error, epochs=epochs))
-            found[method] = averaged(histories, m)
-    found["fourier"] = fourier(problem, kernel, C, [1, 4, 16] if most else [2**power for power in range(9)])
-    return found
+            result[method] = averaged(histories, m)
+    result["fourier"] = fourier(problem, kernel, C, [1, 4, 16] if most else [2**power for power in range(9)])
+    return result
 
 
 def averaged(histories: list[list[dict[str, Any]]], m: int) -> dict[str, Any]:
     """Mean error over seeds on a grid of each axis, at the end, after an epoch; and of a model that knows one class only."""
     errors = [[line["error"] for line in history] for history in histories]
-    found: dict[str, Any] = {"constant": min(each[0] for each in errors), "last": float(np.mean([each[-1] for each in errors]))}
+    result: dict[str, Any] = {
+        "constant": min(curve[0] for curve in errors),
+        "last": float(np.mean([curve[-1] for curve in errors])),
+    }
     for axis, key, unit in (("evaluations", "evaluations", 1), ("looked", "rows_seen", m)):
         counted = [np.maximum([unit * line[key] for line in history], 1) for history in histories]
-        grid = np.geomspace(m, min(each[-1] for each in counted), 30)
+        grid = np.geomspace(m, min(counts[-1] for counts in counted), 30)
         means = [np.interp(np.log(grid), np.log(x), y) for x, y in zip(counted, errors, strict=True)]
-        found[axis] = {"x": grid.tolist(), "mean": np.mean(means, axis=0).tolist()}
+        result[axis] = {"x": grid.tolist(), "mean": np.mean(means, axis=0).tolist()}
     after = [next(line["error"] for line in history if line["rows_seen"] >= m) for history in histories]
-    return found | {"one epoch": float(np.mean(after))}
+    return result | {"one epoch": float(np.mean(after))}
 
 
 def fourier(problem: Problem, kernel: Kernel, C: float, pairs: list[int]) -> dict[str, list[float]]:
@@ -213,10 +216,10 @@ def libsvm(problem: Problem, kernel: Kernel, C: float, cache_bytes: int) -> dict
     from libsvm.svm import toPyModel
     from libsvm.svmutil import svm_parameter, svm_problem
 
-    given = svm_problem(problem.y, sp.csr_matrix(problem.X, dtype=np.float64))
+    svm = svm_problem(problem.y, sp.csr_matrix(problem.X, dtype=np.float64))
     parameters = svm_parameter(f"-t 2 -c {C} -g {kernel.gamma!r} -m {cache_bytes >> 20} -e {EXACT} -q")
     started = time.thread_time()
-    model = library.svm_train(given, parameters)
+    model = library.svm_train(svm, parameters)
     seconds = time.thread_time() - started
     model = toPyModel(model)
     alpha = np.zeros(problem.m)

@@ -92,33 +92,33 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} rows of each set; give it an --out of its own")
     parser.add_argument("--only", metavar="TEXT,…", help="pieces whose names contain all words of one of the texts")
     parser.add_argument("--list", action="store_true", help="say which pieces there are, and which of them are done")
-    given = parser.parse_args()
+    args = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)  # of LIBLINEAR at a large C
     records: dict[tuple[str, str, str], Any] = {}
     for paper, parts in PARTS.items():
         for part, (experiment, sets) in parts.items():
             for data in sets:
                 name = f"{paper.split()[0].lower()} {part} {data}"
-                path = given.out / f"{name.replace(' ', '-')}.json"
-                if given.only and not any(all(word in name for word in text.split()) for text in given.only.split(",")):
+                path = args.out / f"{name.replace(' ', '-')}.json"
+                if args.only and not any(all(word in name for word in text.split()) for text in args.only.split(",")):
                     pass
-                elif given.list:
+                elif args.list:
                     print(f"{'done' if path.exists() else '    '} {name}")
                 elif not path.exists():
                     started = time.process_time()
-                    result = experiment(data, QUICK if given.quick else None)
-                    given.out.mkdir(parents=True, exist_ok=True)
+                    result = experiment(data, QUICK if args.quick else None)
+                    args.out.mkdir(parents=True, exist_ok=True)
                     unfinished = path.with_suffix(f".{os.getpid()}")
                     unfinished.write_text(json.dumps(result, default=float) + "\n")
                     unfinished.replace(path)
                     print(f"{name}: {time.process_time() - started:.0f} s", flush=True)
                 if path.exists():
                     records[paper, part, data] = json.loads(path.read_text())
-    if records and not given.list:
+    if records and not args.list:
         text, counts = table(records)
-        told = ", ".join(f"{count} {word}" for word, count in counts.items())
-        (given.out / "papers.md").write_text(f"# The figures of five papers, and ours\n\nOf all figures: {told}.\n\n{text}")
-        print(f"{told}; see {given.out / 'papers.md'}")
+        summary = ", ".join(f"{count} {word}" for word, count in counts.items())
+        (args.out / "papers.md").write_text(f"# The figures of five papers, and ours\n\nOf all figures: {summary}.\n\n{text}")
+        print(f"{summary}; see {args.out / 'papers.md'}")
 
 
 if __name__ == "__main__":

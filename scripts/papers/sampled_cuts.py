@@ -60,7 +60,7 @@ def run(name: str, n: int, method: str, r: int, C: float, seed: int) -> dict[str
     if method == "LIBSVM":
         machine = SVC(C=OURS * C, gamma=gamma, cache_size=1000).fit(narrow(X), y)
         line["seconds"] = time.process_time() - started
-        tests, own = machine.predict(narrow(T)), machine.predict(narrow(X[:20_000]))
+        tests, on_training = machine.predict(narrow(T)), machine.predict(narrow(X[:20_000]))
     else:
         late = lambda: time.process_time() - started > LIMIT  # noqa: E731
         how = {"solver": "ocas", "nystroem": r} if method == "Nyström" else {"solver": method, "samples": r}
@@ -70,8 +70,8 @@ def run(name: str, n: int, method: str, r: int, C: float, seed: int) -> dict[str
             line["iterations"] = model.facts["iterations"]
             if model.certificate is not None:
                 line["gap"] = (model.certificate.primal - model.certificate.lower_bound) / (OURS * C * len(y))
-        tests, own = predict(model, MemoryDataset(T, t)), predict(model, MemoryDataset(X[:20_000], y[:20_000]))
-    return line | {"test_error": 100 * float(np.mean(tests != t)), "train_error": 100 * float(np.mean(own != y[:20_000]))}
+        tests, on_training = predict(model, MemoryDataset(T, t)), predict(model, MemoryDataset(X[:20_000], y[:20_000]))
+    return line | {"test_error": 100 * float(np.mean(tests != t)), "train_error": 100 * float(np.mean(on_training != y[:20_000]))}
 
 
 def by_rows(name: str, most: int | None) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 pages = [*Path(sys.argv[1]).rglob("*.html"), *Path(sys.argv[1]).rglob("*.css")]
 loads = re.compile(r"""(?:<(?:script|img|iframe|source)\b[^>]*\bsrc=|<link\b[^>]*\brel="?(?:stylesheet|preload|preconnect|icon)[^>]*\bhref=|url\(|@import )["']?https?://[^"') >]*""")
-found = sorted({f"{page}: {load}" for page in pages for load in loads.findall(page.read_text("utf-8"))})
-if found:
-    raise SystemExit("loaded from elsewhere:\n" + "\n".join(found))
+loaded = sorted({f"{page}: {load}" for page in pages for load in loads.findall(page.read_text("utf-8"))})
+if loaded:
+    raise SystemExit("loaded from elsewhere:\n" + "\n".join(loaded))
 print(f"{len(pages)} pages in {sys.argv[1]}")
 END

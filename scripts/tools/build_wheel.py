@@ -7,7 +7,7 @@ PYTHON is that of an environment in which the plain wheel is installed. The comm
 (KINDS), on small data that is made for it; what they compile travels in the folder `streamcut/_kernels`. A
 kernel is used where the sources, the versions of Python and Numba, and the processor fit; where they do not, it is compiled as
 before. Machine code calls nothing but what llvmlite, Numba and Python bring, so the wheel has the tags of this Python and of the
-llvmlite beside it.
+llvmlite next to it.
 
 `--check` runs the commands with the installed package and an empty cache instead, and fails if anything is compiled: for an
 environment in which the new wheel is installed.
@@ -183,11 +183,11 @@ def build(plain: Path, into: Path, kinds: Sequence[Kind], scratch: Path, workers
         cache = scratch / kind.cpu
         environment = {"NUMBA_CPU_NAME": kind.cpu, "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(cache)}
         spent = everyday({**environment, "STREAMCUT_KERNELS": str(cache)}, scratch / f"data-{kind.cpu}", workers)
-        found = sorted(cache.rglob("*.nbc"))
-        for file in found:
+        compiled = sorted(cache.rglob("*.nbc"))
+        for file in compiled:
             shutil.copy(file, kernels)
-        size = sum(file.stat().st_size for file in found) / 1e6
-        print(f"{kind.cpu}: {len(found)} kernels, {size:.1f} MB, {spent:.0f} s of processors", flush=True)
+        size = sum(file.stat().st_size for file in compiled) / 1e6
+        print(f"{kind.cpu}: {len(compiled)} kernels, {size:.1f} MB, {spent:.0f} s of processors", flush=True)
     triple = cpu_target.target_context.codegen().magic_tuple()[0]
     described = [{"triple": triple, "cpu": kind.cpu, "needs": kind.needs} for kind in kinds]
     (kernels / DESCRIPTION).write_text(json.dumps(described))
@@ -200,10 +200,10 @@ def check(scratch: Path, workers: int) -> None:
     """Run the commands from an empty cache, and end with an error if anything was compiled."""
     cache = scratch / "cache"
     spent = everyday({"NUMBA_CACHE_DIR": str(cache)}, scratch / "data", workers)
-    found = sorted(file.name for file in cache.rglob("*.nbc"))
-    print(f"{sum(map(len, COMMANDS.values()))} commands, {spent:.0f} s of processors, {len(found)} kernels compiled")
-    if found:
-        raise SystemExit("compiled all the same: " + ", ".join(found))
+    kernels = sorted(file.name for file in cache.rglob("*.nbc"))
+    print(f"{sum(map(len, COMMANDS.values()))} commands, {spent:.0f} s of processors, {len(kernels)} kernels compiled")
+    if kernels:
+        raise SystemExit("compiled all the same: " + ", ".join(kernels))
 
 
 def everyday(environment: dict[str, str], folder: Path, workers: int) -> float:
@@ -263,8 +263,8 @@ def write(folder: Path) -> None:
 def packed(plain: Path, kernels: Path, into: Path) -> Path:
     """The plain wheel with the folder of kernels, under its true name."""
     name, version, *_ = plain.name.split("-")
-    told = metadata.distribution("llvmlite").read_text("WHEEL") or ""
-    tags = [line.split(": ")[1] for line in told.splitlines() if line.startswith("Tag: ")]
+    text = metadata.distribution("llvmlite").read_text("WHEEL") or ""
+    tags = [line.split(": ")[1] for line in text.splitlines() if line.startswith("Tag: ")]
     python, abi = tags[0].split("-")[:2]
     platforms = ".".join(sorted(tag.split("-", 2)[2] for tag in tags))
     made = into / f"{name}-{version}-{python}-{abi}-{platforms}.whl"

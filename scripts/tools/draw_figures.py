@@ -37,9 +37,9 @@ def gap(data: Path) -> None:
         best: list[float] = []
         bound: list[float] = []
 
-        def note(each) -> None:
-            best.append(min([each.primal, *best[-1:]]))
-            bound.append(each.lower_bound)
+        def note(iteration) -> None:
+            best.append(min([iteration.primal, *best[-1:]]))
+            bound.append(iteration.lower_bound)
 
         streamcut.train(Path(folder, "a9a.zarr"), loss="hinge", row_cache="0", tol=1e-4, tol_relative=1e-3, on_iteration=note)
     figure, axes = plt.subplots(figsize=(7.2, 3.0), layout="constrained")

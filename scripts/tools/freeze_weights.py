@@ -17,11 +17,11 @@ from reference.frozen_weights import CASES, FILE, answer, frozen
 
 
 def main(names: list[str]) -> None:
-    found = frozen()
+    weights = frozen()
     for name in names or CASES:
-        found[name] = answer(name)
-        print(f"{name}: {len(found[name])} numbers", flush=True)
-    lines = [f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(found[name])}" for name in CASES]  # one line a training
+        weights[name] = answer(name)
+        print(f"{name}: {len(weights[name])} numbers", flush=True)
+    lines = [f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(weights[name])}" for name in CASES]  # one line a training
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -19,49 +19,48 @@ HEAD = "# Written by scripts/tools/make_stub.py: what type checkers see of the n
 
 def _imports() -> dict[str, str]:
     """{name in an annotation: the module that it comes from}, as the modules with the verbs import them; "": a module itself."""
-    found = {"Literal": "typing"}
+    modules = {"Literal": "typing"}
     for module in (making, using):
         for node in ast.walk(ast.parse(Path(module.__file__).read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
-                found |= {alias.name: str(node.module) for alias in node.names}
+                modules |= {alias.name: str(node.module) for alias in node.names}
             elif isinstance(node, ast.Import):
-                found |= {alias.name: "" for alias in node.names}
-    return found
+                modules |= {alias.name: "" for alias in node.names}
+    return modules
 
 
 def with_options(name: str) -> Signature:
     """The signature of streamcut.<name>, with its options one by one."""
-    own = signature(getattr(streamcut, name))
-    known = [each for each in own.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
-    there = {each.name for each in known}
+    plain = signature(getattr(streamcut, name))
+    parameters = [parameter for parameter in plain.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    there = {parameter.name for parameter in parameters}
     for field in OPTIONS[name].__dataclass_fields__.values():
         if field.name not in there:
             kind = "Any" if field.name == "scheduler" else str(field.type)  # a distributed.Client, too
-            known.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kind))
-    return own.replace(parameters=known)
+            parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kind))
+    return plain.replace(parameters=parameters)
 
 
 def text() -> str:
     """All of the file."""
     lines, names = [], set()
     for name in OPTIONS:
-        found = with_options(name)
+        declared = with_options(name)
         lines += [f"def {name}("]
         starred = False
-        for each in found.parameters.values():
-            if each.kind is Parameter.KEYWORD_ONLY and not starred:
+        for parameter in declared.parameters.values():
+            if parameter.kind is Parameter.KEYWORD_ONLY and not starred:
                 lines.append("    *,")
                 starred = True
-            default = "" if each.default is Parameter.empty else f" = {_default(each)}"
-            lines.append(f"    {each.name}: {each.annotation}{default},".replace("'", '"'))
-            names |= {node.id for node in ast.walk(ast.parse(each.annotation)) if isinstance(node, ast.Name)}
-        lines.append(f") -> {found.return_annotation}: ...")
-        names.add(found.return_annotation)
+            default = "" if parameter.default is Parameter.empty else f" = {_default(parameter)}"
+            lines.append(f"    {parameter.name}: {parameter.annotation}{default},".replace("'", '"'))
+            names |= {node.id for node in ast.walk(ast.parse(parameter.annotation)) if isinstance(node, ast.Name)}
+        lines.append(f") -> {declared.return_annotation}: ...")
+        names.add(declared.return_annotation)
     used = {name: module for name, module in _imports().items() if name in names}
     imports = [f"from {module} import {name}" if module else f"import {name}" for name, module in used.items()]
-    for name, (module, attribute) in streamcut._HOMES.items():
-        if name not in OPTIONS:
-            imports.append(f"from {module} import {attribute} as {name}")
+    homes = streamcut._HOMES | {name: ("streamcut.api", name) for name in VERBS if name not in OPTIONS}
+    imports += [f"from {module} import {attribute} as {name}" for name, (module, attribute) in homes.items()]
     return "\n".join([HEAD, "# ruff: noqa", *sorted(imports), "", "__version__: str", "", *lines, ""])
 
 

@@ -42,16 +42,16 @@ def solve(name: str, C: float) -> dict:
 
 
 def main(names: list[str]) -> None:
-    found = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
+    optima = json.loads(OUTPUT.read_text()) if OUTPUT.exists() else {}
     for name in names:
         for C in CS:
             command = [sys.executable, __file__, "--one", name, str(C)]
             printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             dual = -float(re.findall(r"Objective value = (\S+)", printed)[-1])
             result = json.loads(printed.splitlines()[-1])
-            found.setdefault(name, {})[str(C)] = {"dual": dual, **result}
-            print(name, C, found[name][str(C)], flush=True)
-            OUTPUT.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+            optima.setdefault(name, {})[str(C)] = {"dual": dual, **result}
+            print(name, C, optima[name][str(C)], flush=True)
+            OUTPUT.write_text(json.dumps(optima, indent=1, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

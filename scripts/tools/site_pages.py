@@ -34,16 +34,16 @@ def on_files(files: Any, config: Any) -> Any:
 def commands() -> str:
     """Every command with all of its options, under the headings of --help-all."""
     lines = ["# Commands and options", "", "Made from the declarations that the commands themselves use.", ""]
-    lines += [f"- [`{name}`](#{name}): {told}" for name, told in COMMANDS.items()]
+    lines += [f"- [`{name}`](#{name}): {summary}" for name, summary in COMMANDS.items()]
     for name in COMMANDS:
         context = click.Context(cli, info_name="streamcut")
         command = cli.get_command(context, name)
         assert command is not None
-        own = click.Context(command, info_name=name, parent=context)
-        lines += ["", f"## {name}", "", "```", " ".join(command.get_usage(own).split()).removeprefix("Usage: "), "```", ""]
+        inner = click.Context(command, info_name=name, parent=context)
+        lines += ["", f"## {name}", "", "```", " ".join(command.get_usage(inner).split()).removeprefix("Usage: "), "```", ""]
         lines += [_prose(command.help or "")]
-        for parameter in command.get_params(own):
-            if isinstance(parameter, click.Option) and not parameter.hidden and (record := parameter.get_help_record(own)):
+        for parameter in command.get_params(inner):
+            if isinstance(parameter, click.Option) and not parameter.hidden and (record := parameter.get_help_record(inner)):
                 lines += ["", f"`{record[0]}`", f":   {_plain(' '.join(record[1].split()))}"]
     return "\n".join([*lines, "", "## Exit codes and examples", "", "```", _unmarked(EPILOG), "```", ""])
 
@@ -98,7 +98,7 @@ def _markdown(text: str) -> str:
         if block.lstrip().startswith(">>>"):
             blocks.append(f"```pycon\n{textwrap.dedent(block)}\n```")
         elif entries:
-            blocks += [f"`{name}`\n:   {_plain(told)}" for name, told in entries]
+            blocks += [f"`{name}`\n:   {_plain(summary)}" for name, summary in entries]
         else:
             blocks.append(_plain(" ".join(block.split())))
     return "\n\n".join(blocks)
@@ -106,12 +106,12 @@ def _markdown(text: str) -> str:
 
 def _entries(block: str) -> list[tuple[str, str]]:
     """(name, what it means) of a block in which each name has its own line, and blanks between it and its meaning."""
-    found: list[tuple[str, str]] = []
+    entries: list[tuple[str, str]] = []
     for line in block.splitlines():
         if entry := re.match(r"\s*([\w.*, ()\[\]]*?[\w)\]])\s{2,}(\S.*)$", line):
-            found.append((entry[1], entry[2]))
-        elif found and re.match(r"\s{8,}\S", line):
-            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+            entries.append((entry[1], entry[2]))
+        elif entries and re.match(r"\s{8,}\S", line):
+            entries[-1] = (entries[-1][0], f"{entries[-1][1]} {line.strip()}")
         else:
             return []
-    return found
+    return entries

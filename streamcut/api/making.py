@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from streamcut.tuning import CrossValidated, Tuned
 
 
-@verb("streamcut.fitting", TrainOptions)
+@verb("streamcut.fitting", TrainOptions, command="From a table to a validated model in one go.")
 def fit(
     data: Any,
     label: str | None = None,
@@ -74,7 +74,7 @@ def fit(
     """
 
 
-@verb("streamcut.io.conversion.convert", ConvertOptions)
+@verb("streamcut.io.conversion.convert", ConvertOptions, command="Convert text, tables or matrices to a store.")
 def convert(
     inputs: Any,
     output: str | os.PathLike,
@@ -107,7 +107,7 @@ def convert(
     """
 
 
-@verb("streamcut.training", TrainOptions)
+@verb("streamcut.training", TrainOptions, command="Train a model: linear with a certificate, or with a kernel; choose options.")
 def train(
     data: Any,
     *,

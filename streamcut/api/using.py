@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streamcut.weight_errors import StandardErrors
 
 
-@verb("streamcut.prediction")
+@verb("streamcut.prediction", command="Print labels or scores for rows.")
 def predict(
     model: Model | str | os.PathLike,
     data: Any,
@@ -71,7 +71,7 @@ def predict(
     """
 
 
-@verb("streamcut.evaluation")
+@verb("streamcut.evaluation", command="Measure a model on labelled rows.")
 def evaluate(
     model: Model | str | os.PathLike,
     data: Any,
@@ -114,7 +114,7 @@ def evaluate(
     """
 
 
-@verb("streamcut.reports.weights")
+@verb("streamcut.reports.weights", command="Explain the scores of rows, feature by feature; print weights.")
 def explain(
     model: Model | str | os.PathLike,
     data: Any,
@@ -183,7 +183,7 @@ def standard_errors(
     """
 
 
-@verb("streamcut.calibration")
+@verb("streamcut.calibration", command="Fit probabilities for a model on validation rows.")
 def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
     """`model`, of two or several classes, with probabilities fitted on `data`.
 
@@ -208,7 +208,7 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     """
 
 
-@verb("streamcut.verification")
+@verb("streamcut.verification", command="Prove or refute a model's certificate, or prove one of any linear model.")
 def verify(
     model: Model | str | os.PathLike,
     data: Any,
@@ -274,7 +274,7 @@ def certify(
     """
 
 
-@verb("streamcut.reports.page")
+@verb("streamcut.reports.page", command="Write a page (HTML) or plots about a model.")
 def report(
     model: Model | str | os.PathLike,
     path: str | os.PathLike | None = None,
@@ -304,7 +304,7 @@ def report(
     """
 
 
-@verb("streamcut.exports.export")
+@verb("streamcut.exports.export", command="Write a model in the format of another program.")
 def export(
     model: Model | str | os.PathLike,
     path: str | os.PathLike,
@@ -317,7 +317,7 @@ def export(
     """Write `model` to `path` for another program, which then gives the same labels and scores.
 
     model    a model, or the path of its file
-    to       the program to write for: json, liblinear, onnx or sklearn; by default as the file's name ends, else liblinear
+    to       the program to write for: sklearn, onnx, json, liblinear …; by default as the file's name ends, else liblinear
     replace  replace the file if it exists
     without_recipe         leave out how raw rows become features, and words for labels, if the program cannot hold them
     without_probabilities  leave out the probabilities of the model

@@ -14,9 +14,10 @@ _Verb = TypeVar("_Verb", bound=Callable)
 VERBS: dict[str, Callable] = {}
 
 
-def verb(home: str, options: Any = None) -> Callable[[_Verb], _Verb]:
+def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb], _Verb]:
     """A decorator: the function is that of the same name in the module `home`, which gets all arguments, with the defaults that
-    are said here; ... stands for its own default. `options` is the record of its **options."""
+    are said here; ... stands for its own default. `options` is the record of its **options; `command` says what the command of
+    that name does, "": there is none."""
 
     def declared(function: Any) -> Any:
         if options is not None:
@@ -39,7 +40,7 @@ def verb(home: str, options: Any = None) -> Callable[[_Verb], _Verb]:
                 asked.pop(name, None)
             return getattr(import_module(home), function.__name__)(*arguments, **asked)
 
-        run.home, run.options = home, options  # type: ignore[attr-defined]
+        run.home, run.options, run.command = home, options, command  # type: ignore[attr-defined]
         VERBS[function.__name__] = run
         return run
 

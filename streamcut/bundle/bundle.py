@@ -42,11 +42,11 @@ class MasterSolution:
     taken: float
 
 
-def _with(known: np.ndarray, more: Any) -> np.ndarray:
-    """`known` with one more entry."""
-    found = np.empty((len(known) + 1, *known.shape[1:]), known.dtype)
-    found[:-1], found[-1] = known, more
-    return found
+def _with(array: np.ndarray, more: Any) -> np.ndarray:
+    """`array` with one more entry."""
+    longer = np.empty((len(array) + 1, *array.shape[1:]), array.dtype)
+    longer[:-1], longer[-1] = array, more
+    return longer
 
 
 class Bundle:
@@ -142,9 +142,9 @@ class Bundle:
         optimum may have; it is 0 as long as these are unknown.
         """
         within = self.penalty.within
-        wide = near is not None and (not within.known or within.within(near) != within)
+        wide = near is not None and (not within.bounded or within.within(near) != within)
         solution = self._solved(self._beta, tolerance, near=near if wide else None)
-        if wide and within.known:
+        if wide and within.bounded:
             solution = replace(self._solved(self._beta.copy(), tolerance), w=solution.w)
         elif wide:
             solution = replace(solution, lower_bound=0.0, taken=0.0)
@@ -179,12 +179,12 @@ class Bundle:
         return np.sqrt(np.diagonal(self._gram)) * (1.0 + dot_gamma(self._vectors.shape[1])) + UNSEEN
 
     def _error_of_mixture(self, pi: np.ndarray) -> CutError:
-        """The error of Σ π_t (a_t, b_t): those of its cuts, and one rounding for each."""
-        own = gamma(float(np.count_nonzero(pi)) + 8.0)
+        """The error of Σ π_t (a_t, b_t): those of its cuts, and one rounding per cut."""
+        rounding = gamma(float(np.count_nonzero(pi)) + 8.0)
         slope, offset = (pi @ self._errors).tolist()
         return CutError(
-            slope + own * (float(pi @ (self._lengths() + np.abs(self._pulls))) + slope),
-            offset + own * (float(pi @ np.abs(self._b)) + offset),
+            slope + rounding * (float(pi @ (self._lengths() + np.abs(self._pulls))) + slope),
+            offset + rounding * (float(pi @ np.abs(self._b)) + offset),
         )
 
     def _make_room(self) -> None:

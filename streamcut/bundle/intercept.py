@@ -62,7 +62,7 @@ class Interval(NamedTuple):
         return max(abs(self.low), abs(self.high))
 
     @property
-    def known(self) -> bool:
+    def bounded(self) -> bool:
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     def within(self, other: Interval) -> Interval:
@@ -80,7 +80,7 @@ EVERYWHERE = Interval(-math.inf, math.inf)
 
 
 def around(intercept: float) -> Interval:
-    """The search interval around an intercept: while little is known, a bundle's solution jumps far."""
+    """The search interval around an intercept: early on a bundle's solution jumps far."""
     reach = max(1.0, abs(intercept))
     return Interval(intercept - reach, intercept + reach)
 
@@ -94,16 +94,16 @@ class Nearby:
         self._square, self._doubt = vectors.dot(near, near), 4.0 * dot_gamma(len(near))
         self._size = math.sqrt(self._square * (1.0 + dot_gamma(len(near)))) + UNSEEN
 
-    def farthest(self, pull: float, own: float, across: float, b: float, error: CutError) -> float | None:
+    def farthest(self, pull: float, norm: float, across: float, b: float, error: CutError) -> float | None:
         """The largest t that a cut (a, b) allows, where intercept t counts as `pull` · t at the optimum, pull > 0; None: no
-        bound. own, across: ‖a‖² and ⟨a, near⟩.
+        bound. norm, across: ‖a‖² and ⟨a, near⟩.
         """
         c_bar, square, size, doubt, radius = self._c_bar, self._square, self._size, self._doubt, self._radius
         firm = (pull - error.slope) * (1.0 - _LOOSE)
         if firm <= 0.0:
             return None
-        slope = c_bar * math.sqrt(own * (1.0 + 0.25 * doubt))
-        length = math.sqrt(max(0.0, square + 2.0 * c_bar * across + c_bar * c_bar * own))
+        slope = c_bar * math.sqrt(norm * (1.0 + 0.25 * doubt))
+        length = math.sqrt(max(0.0, square + 2.0 * c_bar * across + c_bar * c_bar * norm))
         length += (math.sqrt(doubt) + _LOOSE) * (size + slope) + c_bar * error.slope + UNSEEN
         most = 0.5 * length * length if length <= radius else length * radius - 0.5 * radius * radius
         parts = self._primal, -0.5 * square, -c_bar * across, -c_bar * b, most, c_bar * (error.offset + error.slope * size)
@@ -117,10 +117,10 @@ def best_intercept(cuts: Iterable[Plane], c_bar: float, near: np.ndarray, primal
 
     Ends not bounded by any cut are infinite.
     """
-    low, high, known = -math.inf, math.inf, Nearby(c_bar, near, primal, bound)
+    low, high, ball = -math.inf, math.inf, Nearby(c_bar, near, primal, bound)
     for cut in cuts:
         a, pull = cut.a[:-1], float(cut.a[-1])
-        far = known.farthest(abs(pull), vectors.dot(a, a), vectors.dot(a, near), cut.b, cut.error)
+        far = ball.farthest(abs(pull), vectors.dot(a, a), vectors.dot(a, near), cut.b, cut.error)
         if far is None:
             continue
         if pull > 0.0:

@@ -37,8 +37,8 @@ def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -
         def step(target: float, second: Any, at: tuple[np.ndarray, ...] = (x, s, dual, primal)) -> tuple[np.ndarray, ...]:
             now, slack, off, feasible = at
             toward = (target - second) / now - slack
-            found = _solved(K, np.append(toward - off, -feasible))
-            return found[:n], toward - slack / now * found[:n], found[n:]
+            direction = _solved(K, np.append(toward - off, -feasible))
+            return direction[:n], toward - slack / now * direction[:n], direction[n:]
 
         dx, ds, dy = step(0.0, 0.0)
         if not np.isfinite(dx).all():  # the variables differ by more than float64 can hold: x cannot be improved
@@ -62,11 +62,11 @@ def _solved(K: np.ndarray, right: np.ndarray) -> np.ndarray:
     """K⁻¹ right, or the least squares solution; NaN where there is neither."""
     for solve in (np.linalg.solve, lambda K, right: np.linalg.lstsq(K, right, rcond=None)[0]):
         try:
-            found = solve(K, right)
+            solution = solve(K, right)
         except np.linalg.LinAlgError:
             continue
-        if np.isfinite(found).all():
-            return found
+        if np.isfinite(solution).all():
+            return solution
     return np.full(len(right), np.nan)
 
 

@@ -23,7 +23,7 @@ from typing import Self
 
 import numpy as np
 
-from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane
+from streamcut.bundle.intercept import Interval, Plane
 from streamcut.bundle.penalty import L2, ElasticNet
 from streamcut.bundle.verified_master import solve_verified
 from streamcut.compiled import thresholds
@@ -39,7 +39,6 @@ class L1Only(ElasticNet):
     """λ‖w‖₁ with λ = `l1` > 0. most: upper bound on F at some known point, so that ‖w*‖₁ ≤ most / λ; ridge: ρ."""
 
     most: float = math.inf
-    ridge: float = 1.0  # type: ignore[misc]
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         return ElasticNet.weights(self, v) / self.ridge
@@ -78,12 +77,12 @@ class L1Only(ElasticNet):
         beta /= rho
         gap = solve_verified(rows, gram, b, total / rho, beta, tolerance / rho, self.l1 / rho)
         beta *= rho
-        if len(b) > 1 and self._worth(rows, b, -beta) < self._worth(rows[-1:], b[-1:], np.array([-total])):
+        if len(b) > 1 and self._bound_of_mixture(rows, b, -beta) < self._bound_of_mixture(rows[-1:], b[-1:], np.array([-total])):
             beta[:] = 0.0  # the newest cut alone proves more
             beta[-1] = total
         return gap * rho
 
-    def _worth(self, rows: np.ndarray, b: np.ndarray, coefficients: np.ndarray) -> float:
+    def _bound_of_mixture(self, rows: np.ndarray, b: np.ndarray, coefficients: np.ndarray) -> float:
         """The bound of a mixture, approximately."""
         steepest = float(np.abs(coefficients @ rows).max(initial=0.0))
         return -float(coefficients @ b) - self.most / self.l1 * max(0.0, steepest - self.l1)
@@ -96,9 +95,7 @@ class L1OfMany(L1Only):
     halves, within   as in streamcut.bundle.intercept
     """
 
-    free: bool = False  # type: ignore[misc]
     halves: tuple[Plane, ...] = ()
-    within: Interval = EVERYWHERE  # type: ignore[misc]
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         return v  # not used to find the next w
@@ -111,12 +108,6 @@ class L1OfMany(L1Only):
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
         return L1Only.objective(self, self._costly(w), C, loss)
-
-    def known(self, *within: float) -> Self:
-        """As in FreeIntercept."""
-        if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
-            raise ValueError(f"its intercept is within {within}")
-        return replace(self, within=Interval(*within) if within else EVERYWHERE)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
         if not math.isfinite(b):  # nothing is known yet of a free intercept
@@ -139,7 +130,7 @@ class L1OfMany(L1Only):
         beta[:] = 0.0
         if len(b) > 1:
             parts = np.array([total, min(total, self.l1 / max(float(np.abs(rows[-1]).max(initial=0.0)), 1e-300))])
-            beta[-1] = max(parts, key=lambda part: self._worth(rows[-1:], b[-1:], np.array([-part])))
+            beta[-1] = max(parts, key=lambda part: self._bound_of_mixture(rows[-1:], b[-1:], np.array([-part])))
         beta[0] = total - beta[-1] if len(b) > 1 else total
         return 0.0
 

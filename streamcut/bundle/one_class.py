@@ -3,7 +3,7 @@
 Schölkopf's problem (Schölkopf et al. 2001) is min ½‖w‖² − ρ + (1/νm) Σ max(0, ρ − s_i): rows on one side of a plane as far from
 the origin as possible, except a fraction ν. With the best ρ for each w, a ν-quantile of the scores, that is ½‖w‖² minus the mean
 of the νm lowest (the last of these counting in part if νm is not an integer). Along each direction the mean is linear in the
-length of w, so only a direction has to be found, and the F that is reported,
+length of w, so only a direction is sought, and the F that is reported,
 
     min ½‖w‖² + C̄ R(w),  R(w) = max(0, 1 − mean of the νm lowest scores),
 
@@ -60,7 +60,7 @@ class FreeOffset(FreeIntercept):
         within = Interval((1.0 - longest * size * price) / constant, 1.0 / constant)
         return cls(within=within, ones=ones, nu=nu, constant=constant, price=price)
 
-    def known(self, *within: float) -> FreeOffset:
+    def with_interval(self, *within: float) -> FreeOffset:
         return self
 
     def near(self, w_b: np.ndarray) -> None:
@@ -131,8 +131,8 @@ def without_offset(a: np.ndarray, b: float, error: CutError, nu: float, c_bar: f
     a, b, error = a / nu, b / nu, CutError(error.slope / nu, error.offset / nu)
     square = vectors.dot(a, a)
     part = min(1.0, b / (c_bar * square)) if square > 0.0 else 1.0
-    own = gamma(_ROUNDINGS)
-    slope, offset = error.slope + own * (_length(a) + error.slope), error.offset + own * (abs(b) + error.offset)
+    rounding = gamma(_ROUNDINGS)
+    slope, offset = error.slope + rounding * (_length(a) + error.slope), error.offset + rounding * (abs(b) + error.offset)
     return a * part, b * part, CutError(part * slope + UNSEEN, part * offset + UNSEEN)
 
 

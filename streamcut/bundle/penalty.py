@@ -33,14 +33,22 @@ VECTORS = 8  # of w's length, that the elastic net needs in addition to L2: v, t
 class L2:
     """½‖w‖²."""
 
-    l1: ClassVar[float] = 0.0
-    threshold: ClassVar[float | None] = None  # λ, as passed to kernels
-    ridge: ClassVar[float] = 1.0  # ρ of the ½ρ‖w‖² used in searches
-    free: ClassVar[bool] = False  # whether the last number of w is an unpenalised intercept
-    within: ClassVar[Interval] = EVERYWHERE  # where the optimal one is proved to be
+    l1: float = 0.0
+    ridge: float = 1.0  # ρ of the ½ρ‖w‖² used in searches
+    free: bool = False  # whether the last number of w is an unpenalised intercept
+    within: Interval = EVERYWHERE  # where the optimal one is proved to be
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
-    centred: ClassVar[bool] = False  # whether an intercept in the middle of its optima is better than one at an end
     partial: ClassVar[bool] = True  # whether a part of a cut is a cut, as losses are not negative
+
+    @property
+    def threshold(self) -> float | None:
+        """λ, as passed to kernels."""
+        return None
+
+    @property
+    def centred(self) -> bool:
+        """Whether an intercept in the middle of its optima is better than one at an end."""
+        return False
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         """w = ∇R*(v), which may be `v` itself."""
@@ -51,7 +59,7 @@ class L2:
         return 0.5 * vectors.dot(w, w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        """Upper bound on F(w) for Σ u_i ℓ_i ≤ `loss`; `square` is ‖w‖² by vectors.dot, if known."""
+        """Upper bound on F(w) for Σ u_i ℓ_i ≤ `loss`; `square` is ‖w‖² by vectors.dot; None: it is computed."""
         return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
@@ -88,6 +96,12 @@ class L2:
         """The penalty with the interval of the optimal intercept narrowed by F(w_b) ≤ `F_b` and a `bound` on F."""
         return self
 
+    def with_interval(self, *within: float) -> Self:
+        """With (low, high), or nothing, as the proved interval. Raises ValueError for other numbers."""
+        if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
+            raise ValueError(f"its intercept is within {within}")
+        return replace(self, within=Interval(*within) if within else EVERYWHERE)
+
     def near(self, w_b: np.ndarray) -> Interval | None:
         """The search interval of the next intercept, if it is free."""
         return None
@@ -101,10 +115,10 @@ class L2:
 class ElasticNet(L2):
     """½‖w‖² + λ‖w‖₁ with λ = `l1` > 0."""
 
-    l1: float  # type: ignore[misc]
+    l1: float
 
     @property
-    def threshold(self) -> float:  # type: ignore[override]
+    def threshold(self) -> float:
         return self.l1
 
     def weights(self, v: np.ndarray) -> np.ndarray:
@@ -149,28 +163,20 @@ FREE_VECTORS = 4  # of w's length, in addition to those of L2: two cuts that bou
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeIntercept(L2):
     """halves   cuts of the rows that pull the intercept either way, for any weights: they bound it
-    within   where the optimal intercept is proved to be
-    l1       λ of the other weights
+
+    `l1` is λ of the other weights.
     """
 
     halves: tuple[Plane, ...] = ()
-    within: Interval = EVERYWHERE  # type: ignore[misc]
-    l1: float = 0.0  # type: ignore[misc]
-    free: ClassVar[bool] = True
+    free: bool = True
     priced: ClassVar[bool] = True
 
-    def known(self, *within: float) -> Self:
-        """With (low, high), or nothing, as the proved interval. Raises ValueError for other numbers."""
-        if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
-            raise ValueError(f"its intercept is within {within}")
-        return replace(self, within=Interval(*within) if within else EVERYWHERE)
-
     @property
-    def threshold(self) -> float | None:  # type: ignore[override]
+    def threshold(self) -> float | None:
         return self.l1 or None
 
     @property
-    def centred(self) -> bool:  # type: ignore[override]
+    def centred(self) -> bool:
         return self.l1 == 0.0  # else the answer is the point scored last, which has the fewest weights
 
     @property

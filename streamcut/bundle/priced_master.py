@@ -27,13 +27,13 @@ def solve_priced(
     gram (T, T) has the products of the cuts, without the pulls on the intercept: `pulls` (T,). The first cut is the zero cut.
     """
     T = len(b)
-    square, pull, worth = total * total * gram, total * pulls, total * (b + pulls * within.middle)
-    unit = max(float(np.abs(pull).max()), 1e-6 * float(np.abs(worth).max()), 1e-300)
-    Q, c, E = np.zeros((T + 2, T + 2)), np.append(-worth, [within.half * unit] * 2), np.zeros((2, T + 2))
+    square, pull, linear = total * total * gram, total * pulls, total * (b + pulls * within.middle)
+    unit = max(float(np.abs(pull).max()), 1e-6 * float(np.abs(linear).max()), 1e-300)
+    Q, c, E = np.zeros((T + 2, T + 2)), np.append(-linear, [within.half * unit] * 2), np.zeros((2, T + 2))
     Q[:T, :T] = square
     E[0, :T], E[1, :T], E[1, T], E[1, T + 1] = 1.0, pull / unit, 1.0, -1.0
-    found, multipliers = interior_point(Q, c, E, np.array([1.0, 0.0]))
-    mixture = np.where(found[:T] > _NOTHING, found[:T], 0.0)
+    parts, multipliers = interior_point(Q, c, E, np.array([1.0, 0.0]))
+    mixture = np.where(parts[:T] > _NOTHING, parts[:T], 0.0)
     beta[:] = total / mixture.sum() * mixture
     off = float(np.clip(multipliers[1] / unit, -within.half, within.half))
     products, pulled = gram @ beta, float(pulls @ beta)

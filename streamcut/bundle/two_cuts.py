@@ -86,10 +86,10 @@ class Quadratic(NamedTuple):
         with np.errstate(all="ignore"):
             t = np.nan_to_num(np.clip(slope / curvature, 0.0, 1.0), posinf=0.0, neginf=0.0)
         best, P, Q = np.zeros_like(t), np.zeros_like(t), np.zeros_like(t)
-        for each in (up.best(), down.best(), (t * p, t * q)):
-            value = self.value(*each) - price.of(*each)
+        for candidate in (up.best(), down.best(), (t * p, t * q)):
+            value = self.value(*candidate) - price.of(*candidate)
             better = value > best
-            best, P, Q = np.where(better, value, best), np.where(better, each[0], P), np.where(better, each[1], Q)
+            best, P, Q = np.where(better, value, best), np.where(better, candidate[0], P), np.where(better, candidate[1], Q)
         return P, Q
 
 
@@ -103,8 +103,8 @@ def mix(
     """
     gg, gu, uu = squares
     if l1 is None:
-        found = Quadratic(C * b_G, C * b, C * C * gg, C * C * gu, C * C * uu)
-        return found.best() if price is None else found.best_priced(price)
+        quadratic = Quadratic(C * b_G, C * b, C * C * gg, C * C * gu, C * C * uu)
+        return quadratic.best() if price is None else quadratic.best_priced(price)
     p, q, cuts = np.ones_like(b), np.zeros_like(b), (U, G, b, b_G, C, l1, price)
     best, step = _Piece.at(p, q, *cuts), np.ones(len(b))
     other = _Piece.at(q, p, *cuts)
@@ -128,22 +128,22 @@ def mix_newest(
     rows (T, D), b and pulls (T,) are the cuts, of which the first is the zero cut; the pulls are on a free intercept `within`.
     """
     old = np.where(np.arange(len(b)) > 0, beta, 0.0) / total
-    old[-1], worth = 0.0, b + pulls * within.middle
+    old[-1], offsets = 0.0, b + pulls * within.middle
     U, G = -rows[-1][:, None], -(old @ rows)[:, None]
-    b_G, C, threshold = (np.array([number]) for number in (float(old @ worth), total, l1))
+    b_G, C, threshold = (np.array([number]) for number in (float(old @ offsets), total, l1))
     price = Price(np.array([total * float(old @ pulls)]), total * pulls[-1:], np.array([within.half]))
-    (p,), (q,) = mix(U, G, worth[-1:], b_G, C, threshold, np.zeros((3, 1)), price)
+    (p,), (q,) = mix(U, G, offsets[-1:], b_G, C, threshold, np.zeros((3, 1)), price)
     beta[:] = p * total * old
     beta[-1] = q * total
     beta[0] = max(0.0, total - float(beta[1:].sum()))
-    pull, size = (float(beta @ each) if p + q > 0.0 else float(each[-1]) for each in (pulls, np.abs(pulls)))
+    pull, size = (float(beta @ numbers) if p + q > 0.0 else float(numbers[-1]) for numbers in (pulls, np.abs(pulls)))
     return within.middle - within.half * np.sign(pull) * (abs(pull) > _LEVEL * size)
 
 
 def dual_model(U: np.ndarray, G: np.ndarray, p: np.ndarray, q: np.ndarray, C: np.ndarray, l1: np.ndarray) -> np.ndarray:
     """columns_vectors.dual_model of problems, (6, P)."""
     out, times = np.empty((6, U.shape[1])), U.shape[1] // len(p)
-    columns_vectors.dual_model(U, G, *(np.repeat(each, times) for each in (p, q, C, l1)), out)
+    columns_vectors.dual_model(U, G, *(np.repeat(coefficient, times) for coefficient in (p, q, C, l1)), out)
     return out.reshape(6, len(p), times).sum(axis=2)
 
 
@@ -171,8 +171,8 @@ class _Piece(NamedTuple):
         _, w_G, w_U, gg, gu, uu = self.out
         H = C * C * gg, C * C * gu, C * C * uu
         lp, lq = C * b_G - C * w_G + H[0] * self.p + H[1] * self.q, C * b - C * w_U + H[1] * self.p + H[2] * self.q
-        found = Quadratic(lp, lq, *H)
-        return found.best() if price is None else found.best_priced(price)
+        quadratic = Quadratic(lp, lq, *H)
+        return quadratic.best() if price is None else quadratic.best_priced(price)
 
 
 _FLAT = 0.01  # of the slope at k = 0: that at which a search ends; 1e-3 takes more evaluations and no less time
@@ -197,10 +197,10 @@ def minimise(
     if not open_.any():
         return k
     while open_.any() and high.max() < farthest:
-        found = slopes(np.where(falls, high, 0.0))
-        at_high = np.where(open_, found, at_high)
-        on = open_ & (found < 0.0)
-        low, at_low = np.where(on, high, low), np.where(on, found, at_low)
+        slope = slopes(np.where(falls, high, 0.0))
+        at_high = np.where(open_, slope, at_high)
+        on = open_ & (slope < 0.0)
+        low, at_low = np.where(on, high, low), np.where(on, slope, at_low)
         high, open_ = np.where(on, np.where(high < _FAR, 2.0, _FARTHER) * high, high), on
     k = np.where(falls, np.where(at_high <= np.minimum(flat_at, -at_low), high, low), 0.0)  # a start may be flat at k = 1 already
     todo = falls & (at_high > flat_at) & (at_low < -flat_at)
@@ -211,12 +211,12 @@ def minimise(
             secant = (low * at_high - high * at_low) / np.where(todo, at_high - at_low, 1.0)
         steep = ~(at_high <= 16.0 * -at_low)  # as exponentials are: the secant would hardly leave low
         between = np.where(todo, np.where(steep, np.where(low > 0.0, 0.5 * (low + high), 0.0625 * high), secant), k)
-        found = slopes(between)
+        slope = slopes(between)
         k = np.where(todo, between, k)
-        left, right = todo & (found < 0.0), todo & ~(found < 0.0)
-        low, at_low, at_high = np.where(left, between, low), np.where(left, found, at_low), np.where(left, 0.5 * at_high, at_high)
+        left, right = todo & (slope < 0.0), todo & ~(slope < 0.0)
+        low, at_low, at_high = np.where(left, between, low), np.where(left, slope, at_low), np.where(left, 0.5 * at_high, at_high)
         high, at_high, at_low = (
-            np.where(right, between, high), np.where(right, found, at_high), np.where(right, 0.5 * at_low, at_low),
+            np.where(right, between, high), np.where(right, slope, at_high), np.where(right, 0.5 * at_low, at_low),
         )  # fmt: skip
-        todo &= (np.abs(found) > flat_at) & (high - low > narrow * high)
+        todo &= (np.abs(slope) > flat_at) & (high - low > narrow * high)
     return k

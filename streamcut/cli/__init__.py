@@ -1,8 +1,8 @@
 """The command line. A command's module is imported when the command runs, so that help and usage errors are instant.
 
 `made.py` makes a command of the function of its name, with the options that the library declares (streamcut.options). `output.py`
-writes for people and for programs. Commands call the functions of the library and compute nothing. A new command is a function
-and a line in COMMANDS.
+writes for people and for programs. Commands call the functions of the library and compute nothing. A verb of streamcut.api that
+has a `command` is one; what it has beside its verb, and how its result is shown, is a function of its name here.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import click
 from click.shell_completion import shell_complete
 
 from streamcut import __version__
+from streamcut.api import VERBS
 from streamcut.cli import output, signals
 from streamcut.cli.help import help_all, is_whole
 from streamcut.cli.settings import configurable, read
@@ -31,18 +32,8 @@ from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.machine import expect_room
 from streamcut.foundation.shown import VisibleFormatter, meant, visible
 
-COMMANDS = {  # descriptions are here so that listing imports none
-    "fit": "From a table to a validated model in one go.",
-    "convert": "Convert text, tables or matrices to a store.",
+COMMANDS: dict[str, str] = {name: verb.command for name, verb in VERBS.items() if verb.command} | {  # type: ignore[attr-defined]
     "info": "Describe a store or a model file; check a store.",
-    "train": "Train a model: linear with a certificate, or with a kernel; choose its options.",
-    "predict": "Print labels or scores for rows.",
-    "explain": "Explain the scores of rows, feature by feature; print weights.",
-    "evaluate": "Measure a model on labelled rows.",
-    "calibrate": "Fit probabilities for a model on validation rows.",
-    "report": "Write a page (HTML) or plots about a model.",
-    "verify": "Prove or refute a model's certificate, or prove one of any linear model.",
-    "export": "Write a model in the format of another program.",
     "example": "Write small data to try things on.",
 }
 _HOMES = {  # modules of this package
@@ -108,7 +99,7 @@ class _Commands(click.Group):
             return None
         from streamcut.cli.made import command
 
-        run = getattr(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}"), cmd_name)
+        run = getattr(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}"), cmd_name, None)
         return configurable(command(cmd_name, run), cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

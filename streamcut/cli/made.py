@@ -1,8 +1,9 @@
 """Commands made of the verbs of streamcut.api: their signatures become options, their texts help.
 
-A command is the function of its name in a module of this package. What stands before the * in its signature are
-arguments, the rest options; what the verb has, too, takes default and text from there, the rest from the function itself. With
-**asked it has all other options of the verb, and those that `has` says, which are made of records of options (streamcut.options).
+A command is the function of its name in a module of this package, or else its verb, whose result is printed. What stands before
+the * in its signature are arguments, the rest options; what the verb has, too, takes default and text from there, the rest from
+the function itself. With **asked it has all other options of the verb, and those that `has` says, which are made of records of
+options (streamcut.options).
 Before it runs, files that it would write are refused where they exist, or are among those that it reads.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -19,7 +20,7 @@ import click
 
 from streamcut import api
 from streamcut.cli.help import Command
-from streamcut.cli.output import is_unfinished, refuse_existing
+from streamcut.cli.output import is_unfinished, print_json, print_table, refuse_existing
 from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions
 from streamcut.errors import StreamcutError
@@ -65,35 +66,52 @@ def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
     return having
 
 
-def command(name: str, run: Callable) -> click.Command:
-    """The command `name`, which calls `run`."""
-    verb, more = api.VERBS.get(name), list(getattr(run, "options", ()))
-    prose, own, examples = _parts(run.__doc__ or "")
-    texts = {**_TEXTS, **own}
+def command(name: str, run: Callable | None) -> click.Command:
+    """The command `name`, which calls `run`, or the verb of that name and prints what it returns."""
+    verb = api.VERBS.get(name)
+    run = run or _printing(verb)
+    more = list(getattr(run, "options", ()))
+    prose, texts, examples = _parts(run.__doc__ or "")
+    texts = {**_TEXTS, **texts}
     if verb is not None:
-        of_verb = _parts(verb.__doc__ or "")
-        prose, texts, examples = [*of_verb[0], *prose], {**of_verb[1], **texts}, [*of_verb[2], *examples]
+        before, of_parameters, first = _parts(verb.__doc__ or "")
+        prose, texts, examples = [*before, *prose], {**of_parameters, **texts}, [*first, *examples]
     hints = get_type_hints(run)
-    known = dict(inspect.signature(verb).parameters) if verb is not None else {}
-    named, parameters = inspect.signature(run).parameters, list[click.Parameter]()
-    for each in named.values():
-        if each.kind is each.VAR_KEYWORD:
-            there = {*named, *_IN_PYTHON, *(str(option.name) for option in more)}
-            asked = [other for other in known if other not in there] if getattr(verb, "options", 0) is None else []
-            for other in asked:
-                kind = {"bool": bool, "int": int, "float": float}.get(known[other].annotation.partition(" ")[0], str)
-                parameters.append(_signed(other, kind, known[other].default, texts[other]))
+    of_verb = dict(inspect.signature(verb).parameters) if verb is not None else {}
+    signature, parameters = inspect.signature(run).parameters, list[click.Parameter]()
+    for part in signature.values():
+        if part.kind is part.VAR_KEYWORD:
+            there = {*signature, *_IN_PYTHON, *(str(option.name) for option in more)}
+            for other in of_verb.values() if getattr(verb, "options", 0) is None else ():
+                if other.name not in there:
+                    kind = {"bool": bool, "int": int, "float": float}.get(other.annotation.partition(" ")[0], str)
+                    parameters.append(_signed(other.name, kind, other.default, texts[other.name]))
             parameters += more
-        elif each.kind is each.POSITIONAL_OR_KEYWORD:
-            required = each.default is each.empty
-            parameters.append(click.Argument([each.name], required=required, nargs=-1 if hints[each.name] is tuple else 1))
+        elif part.kind is part.POSITIONAL_OR_KEYWORD:
+            required, several = part.default is part.empty, hints.get(part.name) is tuple
+            parameters.append(click.Argument([part.name], required=required, nargs=-1 if several else 1))
         else:
-            default = known[each.name].default if each.default is each.empty and each.name in known else each.default
-            parameters.append(_signed(each.name, hints[each.name], default, texts[each.name]))
-    arguments = {each.name for each in parameters if isinstance(each, click.Argument)}
-    prose = [re.sub(r"`(\w+)`", lambda found: found[1].upper() if found[1] in arguments else found[0], block) for block in prose]
+            default = of_verb.get(part.name, part).default if part.default is part.empty else part.default
+            parameters.append(_signed(part.name, hints[part.name], default, texts[part.name]))
+    arguments = {parameter.name for parameter in parameters if isinstance(parameter, click.Argument)}
+    prose = [re.sub(r"`(\w+)`", lambda word: word[1].upper() if word[1] in arguments else word[0], block) for block in prose]
     text = "\n\n".join([*prose, *(["\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)] if examples else [])])
     return Command(name, callback=_once_outputs_are_good(name, run, parameters), params=parameters, help=text)
+
+
+def _printing(verb: Any) -> Callable:
+    """What a command does that has no function here: it takes what its verb takes, and prints the record that it returns."""
+
+    def run(*, as_json: bool = False, **asked: Any) -> None:
+        from streamcut.foundation.fields import by_name  # loads NumPy
+
+        record = verb(**asked)
+        if record is not None:
+            (print_json if as_json else print_table)(record if isinstance(record, Mapping) else by_name(record))
+
+    places = [part for part in inspect.signature(verb).parameters.values() if part.kind is part.POSITIONAL_OR_KEYWORD]
+    run.__signature__ = inspect.Signature([*places, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
+    return run
 
 
 def _once_outputs_are_good(name: str, run: Callable, parameters: list[click.Parameter]) -> Callable:

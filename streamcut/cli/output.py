@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from streamcut.errors import NotFoundError, StreamcutError, UsageError
+from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, temporary_name
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_number as number
@@ -159,23 +159,17 @@ def save_trained(model: Any, path: str, replace: bool) -> tuple[str, Exception |
     try:
         save_model(model, path, replace=replace)
         return path, None
-    except AppearedError:
-        stem, ending = os.path.splitext(path)
-        kind: type[StreamcutError] = UsageError
-        said = "appeared while the model was trained, and was not replaced: the model is in {}"
-    except NotFoundError as error:
-        if not is_url(path):
+    except (AppearedError, NotFoundError) as error:
+        if not (isinstance(error, AppearedError) or is_url(path)):
             raise
-        note(str(error))
-        stem, ending = os.path.splitext(os.path.basename(path))
-        kind, said = NotFoundError, "could not be written: the model is in {}; copy it there"
-    for k in count(1):
-        spare = f"{stem}.{k}{ending}"
+        failure = error
+    stem, ending = os.path.splitext(path if isinstance(failure, AppearedError) else os.path.basename(path))
+    for spare in (f"{stem}.{k}{ending}" for k in count(1)):
         if not exists(spare):
             with suppress(AppearedError):
                 save_model(model, spare, replace=False)
-                return spare, kind(f"{path} {said.format(spare)}")
-    raise AssertionError("unreachable")
+                break
+    return spare, type(failure)(f"{path} could not be written: the model is in {spare} ({failure})")
 
 
 @contextmanager

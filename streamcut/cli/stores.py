@@ -85,7 +85,7 @@ convert.__doc__ = (convert.__doc__ or "").replace("{formats}", listing().replace
 
 def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: bool) -> None:
     """Print on stdout how the first rows would be converted."""
-    from streamcut.io.conversion.prepared import preview
+    from streamcut.io.conversion.convert import preview
 
     recipe, rows, told = preview(inputs, output, **settings)
     if as_json:

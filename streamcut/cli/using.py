@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -167,10 +167,8 @@ def example(name: str, file: str | None = None, *, force: bool = False, quiet: b
         note(f"Written to {place}.")
 
 
-def export(
-    model: str, file: str, *, to: Literal["json", "liblinear", "onnx", "sklearn"] | None, force: bool = False, **asked: Any
-) -> None:  # fmt: skip
-    api.export(model, file, to=to, replace=force, **asked)
+def export(model: str, file: str, *, force: bool = False, **asked: Any) -> None:
+    api.export(model, file, replace=force, **asked)
 
 
 def report(

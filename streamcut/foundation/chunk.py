@@ -124,9 +124,9 @@ def ranges(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 def take(chunk: Chunk, rows: np.ndarray) -> Chunk:
     """The rows `rows` of a chunk, in that order, as a copy; features, labels and weights only."""
-    places, indptr = ranges(chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows])
-    data, weight = (None if array is None else array[at] for array, at in ((chunk.data, places), (chunk.weight, rows)))
-    return Chunk(indptr, chunk.indices[places], data, chunk.y[rows], None, weight)
+    entries, indptr = ranges(chunk.indptr[rows], chunk.indptr[rows + 1] - chunk.indptr[rows])
+    data, weight = (None if array is None else array[at] for array, at in ((chunk.data, entries), (chunk.weight, rows)))
+    return Chunk(indptr, chunk.indices[entries], data, chunk.y[rows], None, weight)
 
 
 def copied(chunk: Chunk) -> Chunk:

@@ -18,7 +18,7 @@ def shown(value: Any) -> str:
 
 
 def by_name(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, not copied: dataclasses.asdict copies each, which is slow for many records."""
+    """The fields of a dataclass by name, not copied: dataclasses.asdict copies every value, which is slow for many records."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__}
 
 

@@ -39,8 +39,8 @@ SPREAD = 6 << 20  # bytes by which a process differs from run to run: the least 
 def too_little(budget: int, least: int, why: str, advice: str = "") -> MemoryBudgetError:
     """The refusal of a budget below `least` bytes, which it names as --memory takes them, rounded up."""
     shown = f"{math.ceil(least / 1e6)}MB" if least < 1e10 else f"{math.ceil(least / 1e9)}GB"
-    told = f"--memory: {format_bytes(budget)} is too little: this run needs at least {shown} ({why}). Raise --memory{advice}"
-    error = MemoryBudgetError(told)
+    text = f"--memory: {format_bytes(budget)} is too little: this run needs at least {shown} ({why}). Raise --memory{advice}"
+    error = MemoryBudgetError(text)
     error.least = least
     return error
 
@@ -54,18 +54,18 @@ def _now() -> tuple[int, int]:
     return _asked[1:]
 
 
-def machine_memory(cgroups: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> tuple[int, int]:
+def machine_memory(cgroups: Path = _CGROUPS, membership: Path = _OWN_CGROUPS) -> tuple[int, int]:
     """(total, available) bytes, within the limits of this process's control groups, version 1 or 2, and their ancestors."""
     total, available = systems.memory()
-    for limit, used in _cgroup_limits(cgroups, own):
+    for limit, used in _cgroup_limits(cgroups, membership):
         total, available = min(total, limit), min(available, limit - used)
     return total, max(available, 0)
 
 
-def _cgroup_limits(cgroups: Path, own: Path) -> Iterator[tuple[int, int]]:
+def _cgroup_limits(cgroups: Path, membership: Path) -> Iterator[tuple[int, int]]:
     """(limit, used) bytes of each group with a limit; file pages that the kernel reclaims first do not count as used."""
     try:
-        lines = systems.content(str(own)).decode().splitlines()
+        lines = systems.content(str(membership)).decode().splitlines()
     except OSError:
         return
     for line in lines:

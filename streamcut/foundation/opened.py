@@ -103,8 +103,8 @@ def readable(
         yield
     except (StreamcutError, MemoryError):
         raise
-    except Exception as found:
-        why = " ".join(str(found).split())[:_SHOWN]
-        if type(found) is not ValueError or not why:  # a ValueError's text is already a message
-            why = f"{type(found).__name__}: {why}"
-        raise error(f"{path}: {what} ({why}){advice}") from found
+    except Exception as cause:
+        why = " ".join(str(cause).split())[:_SHOWN]
+        if type(cause) is not ValueError or not why:  # a ValueError's text is already a message
+            why = f"{type(cause).__name__}: {why}"
+        raise error(f"{path}: {what} ({why}){advice}") from cause

@@ -36,13 +36,11 @@ def redacted(text: str) -> str:
 
 def path_of(data: Any) -> str | list[str] | None:
     """The path of `data` (a path, several, an opened data set), or of the stores it joins, without secrets; None: it has none."""
-    places = data if isinstance(data, str | os.PathLike | list) else getattr(data, "paths", getattr(data, "path", None))
-    if not isinstance(places, list):
-        return None if places is None else redacted(os.fspath(places))
+    paths = data if isinstance(data, str | os.PathLike | list) else getattr(data, "paths", getattr(data, "path", None))
+    if not isinstance(paths, list):
+        return None if paths is None else redacted(os.fspath(paths))
     return (
-        [redacted(os.fspath(place)) for place in places]
-        if all(isinstance(place, str | os.PathLike) for place in places)
-        else None
+        [redacted(os.fspath(place)) for place in paths] if all(isinstance(place, str | os.PathLike) for place in paths) else None
     )
 
 
@@ -78,17 +76,17 @@ def _end_of_user(piece: str, scheme: str) -> int:
     return max(line.rfind("@"), 0)  # a space in the password
 
 
-def _hidden(found: re.Match[str]) -> str:
-    sign, name, value = found.groups()
+def _hidden(match: re.Match[str]) -> str:
+    sign, name, value = match.groups()
     return f"{sign}{name}={value if name.lower() in _HARMLESS else _kept_end(value)}"
 
 
-def _hidden_bare(found: re.Match[str]) -> str:
-    return found[1] + _kept_end(found[2])
+def _hidden_bare(match: re.Match[str]) -> str:
+    return match[1] + _kept_end(match[2])
 
 
-def _hidden_if_secret(found: re.Match[str]) -> str:
-    return _hidden(found) if _SECRETS.search(found[2]) else found[0]
+def _hidden_if_secret(match: re.Match[str]) -> str:
+    return _hidden(match) if _SECRETS.search(match[2]) else match[0]
 
 
 def _kept_end(value: str) -> str:

@@ -171,19 +171,19 @@ class RowScale:
 
 def mixed(one: CutError, other: CutError, share: float, size: float, offset: float) -> CutError:
     """The error of (1 − share)·one + share·other as computed; `size` ≥ the sum of both lengths, `offset` ≥ that of both |b|."""
-    own = gamma(_SPARE)
+    rounding = gamma(_SPARE)
     return CutError(
-        ((1.0 - share) * one.slope + share * other.slope) * (1.0 + own) + own * size + _TINY,
-        ((1.0 - share) * one.offset + share * other.offset) * (1.0 + own) + own * offset + _TINY,
+        ((1.0 - share) * one.slope + share * other.slope) * (1.0 + rounding) + rounding * size + _TINY,
+        ((1.0 - share) * one.offset + share * other.offset) * (1.0 + rounding) + rounding * offset + _TINY,
     )
 
 
 def combined(p: float, one: CutError, q: float, other: CutError, size: float, offset: float) -> CutError:
     """The error of p·one + q·other as computed; `size` ≥ p‖a‖ + q‖a′‖ of both cuts, `offset` ≥ p|b| + q|b′|."""
-    own = gamma(_SPARE)
+    rounding = gamma(_SPARE)
     return CutError(
-        (p * one.slope + q * other.slope) * (1.0 + own) + own * size + _TINY,
-        (p * one.offset + q * other.offset) * (1.0 + own) + own * offset + _TINY,
+        (p * one.slope + q * other.slope) * (1.0 + rounding) + rounding * size + _TINY,
+        (p * one.offset + q * other.offset) * (1.0 + rounding) + rounding * offset + _TINY,
     )
 
 
@@ -207,9 +207,9 @@ def dual_value(c_bar: float, square: float, b: float, error: CutError, dimension
 
 def plane_doubt(square: float, w_square: float, b: float, error: CutError, dimension: int) -> float:
     """Upper bound on the computed ⟨a, w⟩ + b of a cut less the value of the true cut of the mean risk at w."""
-    own = dot_gamma(dimension)
-    length, size = (math.sqrt(s * (1.0 + own)) + UNSEEN for s in (square, w_square))
-    return _LOOSE * ((own + gamma(_SPARE)) * (length * size + abs(b)) + error.slope * size + error.offset) + _TINY
+    rounding = dot_gamma(dimension)
+    length, size = (math.sqrt(s * (1.0 + rounding)) + UNSEEN for s in (square, w_square))
+    return _LOOSE * ((rounding + gamma(_SPARE)) * (length * size + abs(b)) + error.slope * size + error.offset) + _TINY
 
 
 def objective(square: float, dimension: int, C: float, loss: float, more: float = 0.0) -> float:

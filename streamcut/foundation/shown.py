@@ -69,8 +69,8 @@ class Shown(ABC):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
-        known = [(name.replace("_", " "), format_number(value)) for name, value in self.shown().items() if value is not None]
-        return html_table(type(self).__name__, known)
+        rows = [(name.replace("_", " "), format_number(value)) for name, value in self.shown().items() if value is not None]
+        return html_table(type(self).__name__, rows)
 
 
 def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
@@ -86,26 +86,28 @@ def _short(value: Any) -> str:
     return str(value) if isinstance(value, bool) else visible(format_number(value))
 
 
-def meant(name: object, known: Iterable[str]) -> str:
-    """ "did you mean ‹name›?" with the closest known names, "" if none is close. Case and _ or - don't matter."""
-    names = {plain(each): each for each in known}
-    close = [names[each] for each in get_close_matches(plain(str(name)), names, n=2, cutoff=0.65)]
+def meant(name: object, choices: Iterable[str]) -> str:
+    """ "did you mean ‹name›?" with the closest choices, "" if none is close. Case and _ or - don't matter."""
+    names = {plain(choice): choice for choice in choices}
+    close = [names[choice] for choice in get_close_matches(plain(str(name)), names, n=2, cutoff=0.65)]
     return f"did you mean {' or '.join(close)}?" if close else ""
 
 
-def unknown(value: object, known: Iterable[str]) -> str:
-    """The end of a message on a value not in `known`: a suggestion, and the known values."""
-    choices = list(known)
+def unknown(value: object, choices: Iterable[str]) -> str:
+    """The end of a message on a value not in `choices`: a suggestion, and the choices."""
+    choices = list(choices)
     close = meant(value, choices)
     return f"{value!r} is unknown; {close + ' ' if close else ''}use one of {', '.join(choices)}"
 
 
-def expect_known(function: str, options: Iterable[str], known: Iterable[str]) -> None:
+def expect_known(function: str, options: Iterable[str], choices: Iterable[str]) -> None:
     """Raise UsageError if `function` lacks an option with one of these names."""
-    there = list(known)
+    choices = list(choices)
     for name in options:
-        if name not in there:
-            raise UsageError(f"{function} has no option {name}; {meant(name, there) or f'help(streamcut.{function}) lists them'}")
+        if name not in choices:
+            raise UsageError(
+                f"{function} has no option {name}; {meant(name, choices) or f'help(streamcut.{function}) lists them'}"
+            )
 
 
 def plain(name: str) -> str:

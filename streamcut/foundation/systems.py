@@ -84,8 +84,8 @@ def memory() -> tuple[int, int]:
         return _kilobytes(text, b"MemTotal:"), _kilobytes(text, b"MemAvailable:")
     import psutil
 
-    found = psutil.virtual_memory()
-    return found.total, found.available
+    virtual = psutil.virtual_memory()
+    return virtual.total, virtual.available
 
 
 def resident_bytes() -> int:
@@ -133,16 +133,16 @@ def content(path: str) -> bytes:
 
 def _kilobytes(text: bytes, field: bytes) -> int:
     """Bytes from a line of `text` that gives kB."""
-    _, found, rest = text.partition(field)
-    if not found:
+    _, separator, rest = text.partition(field)
+    if not separator:
         raise OSError(f"the kernel does not report {field.decode()[:-1]}")
     return int(rest.split(None, 1)[0]) * 1024
 
 
 def limits() -> dict[str, int]:
     """The limits "d" and "v" of `ulimit` that are set, in bytes."""
-    found = {"d": resource.getrlimit(resource.RLIMIT_DATA)[0], "v": resource.getrlimit(resource.RLIMIT_AS)[0]}
-    return {name: limit for name, limit in found.items() if limit != resource.RLIM_INFINITY}
+    soft = {"d": resource.getrlimit(resource.RLIMIT_DATA)[0], "v": resource.getrlimit(resource.RLIMIT_AS)[0]}
+    return {name: limit for name, limit in soft.items() if limit != resource.RLIM_INFINITY}
 
 
 def node() -> str:

@@ -39,8 +39,8 @@ def plain(value: Any) -> Any:
     """A NumPy scalar, or an array without dimensions, as a Python number (or text); anything else unchanged."""
     if getattr(value, "shape", None) != () or not hasattr(value, "item"):
         return value
-    found = value.item()
-    return float(found) if hasattr(found, "dtype") else found  # Python has no long double
+    number = value.item()
+    return float(number) if hasattr(number, "dtype") else number  # Python has no long double
 
 
 def format_bytes(count: float) -> str:

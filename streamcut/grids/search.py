@@ -21,6 +21,7 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import Folds, fold_views
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.jobs.job import PathJob
 from streamcut.jobs.linear import threads_wanted
 from streamcut.loss_table import LOG_ODDS
 from streamcut.models.checkpoint import below
@@ -110,18 +111,25 @@ class Search:
 
     def __post_init__(self) -> None:
         self.options = {name: plain(value) for name, value in self.options.items()}
-        found = [for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs]
-        self._points = list(zip(self.others, found[:: len(self.Cs)], strict=True))
-        self.chosen, self.Cs = (chosen := found[0]), [each.C for each in found[: len(self.Cs)]]
-        if len({each.record.family for each in found}) > 1:
+        candidates = [
+            for_data(checked({**self.options, **point, "C": C})[0], self.data) for point in self.others for C in self.Cs
+        ]
+        self._points = list(zip(self.others, candidates[:: len(self.Cs)], strict=True))
+        self.chosen, self.Cs = (chosen := candidates[0]), [candidate.C for candidate in candidates[: len(self.Cs)]]
+        if len({candidate.record.family for candidate in candidates}) > 1:
             raise UsageError("grid: linear and kernel models are tuned separately")
-        probable = all(each.chosen_loss in LOG_ODDS for each in found)
+        probable = all(candidate.chosen_loss in LOG_ODDS for candidate in candidates)
         self._measure = measure_to_choose("binary" if chosen.task == "auto" else chosen.task, self.measure, probable)
-        self._goes_on = chosen.record.family == "linear" and all(hasattr(job_class(each), "trainer") for each in found)
+        self._goes_on = chosen.record.family == "linear" and all(
+            issubclass(job_class(candidate), PathJob) for candidate in candidates
+        )
         self._over_l1 = self._goes_on and len(self.Cs) == 1 and tuple(self.others[0]) in (("l1",), ("l1_only",))
-        self._columns = all(_is_column(each) for each in found)
+        self._columns = all(_is_column(candidate) for candidate in candidates)
         statistics = self.data.manifest.statistics  # flights, a free intercept: 0.9 s by Newton's method, as columns 3.4
-        alone = [(each.free or not is_scaled(each, statistics)) and choose(each, statistics).record.curved for each in found]
+        alone = [
+            (candidate.free or not is_scaled(candidate, statistics)) and choose(candidate, statistics).record.curved
+            for candidate in candidates
+        ]
         self._columns = self._columns and not (all(alone) and not chosen.distributed)
 
     def on_validation(self, validation: Dataset) -> None:
@@ -188,19 +196,26 @@ class Search:
         everything: bool = True,
     ) -> None:  # fmt: skip
         """Train all models at once; those of a fold are measured on its held-out rows, others by `measure`."""
-        hooks: dict[str, Any] = {"on_iteration": self.on_iteration, "on_trained": self.on_trained, "checkpoint": self.checkpoint}
-        together = GridTraining(self.data, self.chosen.memory, folds, stop=self.stop or (lambda: False), **hooks)
-        each = [None] if folds is None else [*range(folds.count), *[None] * everything]
+        together = GridTraining(
+            self.data,
+            self.chosen.memory,
+            folds,
+            self.on_iteration,
+            self.on_trained,
+            self.checkpoint,
+            self.stop or (lambda: False),
+        )
+        left_out = [None] if folds is None else [*range(folds.count), *[None] * everything]
         problems = [
             GridProblem(
                 fold, point, tuple(self.Cs), {**self.options, **point, **{name: getattr(decided, name) for name in _DECIDED}}
             )
-            for fold in each
+            for fold in left_out
             for point, decided in self._points
         ]
-        found = list(zip(problems, together.train(problems), strict=True))
-        models = [(problem, C, model) for problem, trained in found for C, model in zip(problem.Cs, trained, strict=True)]
-        to_measure = [each for each in models if folds is None or each[0].fold is not None]
+        results = list(zip(problems, together.train(problems), strict=True))
+        models = [(problem, C, model) for problem, trained in results for C, model in zip(problem.Cs, trained, strict=True)]
+        to_measure = [entry for entry in models if folds is None or entry[0].fold is not None]
         evaluations = (measure or together.measure)([(model, problem.fold or 0) for problem, _, model in to_measure])
         for (problem, C, model), evaluation in zip(to_measure, evaluations, strict=True):
             self._keep({"C": C, **problem.point}, problem.fold or 0, _tried(C, model, evaluation, self._measure))
@@ -220,13 +235,14 @@ class Search:
         more = (("validation", _measuring_bytes(held_out)),)
         *_, changing = steps[0]
         with Session(rows, chosen, scheduler=scheduler, stop=self.stop, more=more) as run:
-            trainer = run.job.trainer(run.runner, run.plan)  # type: ignore[attr-defined]
+            assert isinstance(run.job, PathJob)
+            trainer = run.job.trainer(run.runner, run.plan)
             for step in steps:
                 record = run.progress(self.on_iteration)
                 if checkpoint is not None:
                     value = step[changing] if isinstance(step[changing], str) else f"{step[changing]:.17g}"
                     folder = replace(checkpoint, directory=below(checkpoint.directory, f"{changing}={value}"))
-                    record.checkpoints = run.checkpoints(folder, **step, path=[each[changing] for each in steps])
+                    record.checkpoints = run.checkpoints(folder, **step, path=[values[changing] for values in steps])
                 l1 = step[changing] if changing != "C" else None
                 model = run.finished(partial(trainer.train, step["C"], record, l1=l1, keep=checkpoint is not None))
                 tried = _tried(step["C"], model, evaluate(model, held_out), self._measure)
@@ -283,14 +299,16 @@ def _tried(C: float, model: Model, evaluation: Evaluation, measure: str) -> Trie
     """The result of a training. Raises UsageError where the measure is undefined."""
     last, described, measures = model.history[-1] if model.history else {}, model.describe(), evaluation.measures()
     passes, seconds = int(last.get("passes", last.get("epoch", 0))), float(last.get("seconds", 0.0))
-    found = passes, seconds, model.result(), measures, measure, _measured(measures, measure)
-    return Tried(C, *found, described.get("l1"), described.get("n_nonzero_weights"))
+    return Tried(
+        C, passes, seconds, model.result(), measures, measure, _measured(measures, measure), described.get("l1"),
+        described.get("n_nonzero_weights"),
+    )  # fmt: skip
 
 
 def _measured(measures: dict[str, Any], name: str) -> float:
     """The measure `name`. Raises UsageError where it is undefined or not available for the model."""
     if name not in measures:
-        having = [each for each, value in measures.items() if isinstance(value, float)]
+        having = [other for other, value in measures.items() if isinstance(value, float)]
         raise UsageError(f"measure: there is no {name} for such a model, only {', '.join(having)}")
     if measures[name] is None:
         raise UsageError(

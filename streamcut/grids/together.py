@@ -60,13 +60,13 @@ class GridTraining:
 
     def train(self, problems: Sequence[GridProblem]) -> list[list[Model]]:
         """The model for each C of each problem. Raises KeyboardInterrupt at a stop before all have a model, or of folds."""
-        found: dict[int, list[Model]] = {}
+        models: dict[int, list[Model]] = {}
         for name, numbers in _by_training(problems).items():
             outcomes = self._columns([problems[number] for number in numbers], name)
-            found |= dict(zip(numbers, outcomes, strict=True))
-            if self.stop() and (self.folds is not None or len(found) < len(problems)):
+            models |= dict(zip(numbers, outcomes, strict=True))
+            if self.stop() and (self.folds is not None or len(models) < len(problems)):
                 raise KeyboardInterrupt("training was stopped")
-        return [found[number] for number in range(len(problems))]
+        return [models[number] for number in range(len(problems))]
 
     def _columns(self, problems: list[GridProblem], name: str) -> list[list[Model]]:
         """The results of problems that differ only in C, λ and fold.
@@ -75,20 +75,22 @@ class GridTraining:
         share them.
         """
         first = problems[0]
-        known = [(C, number) for number, problem in enumerate(problems) for C in problem.Cs]
-        known.sort(key=lambda each: -each[0])
-        points = [Point(C, problems[own].options.get("l1", 0.0), _left_out(problems[own])) for C, own in known]
+        pairs = [(C, number) for number, problem in enumerate(problems) for C in problem.Cs]
+        pairs.sort(key=lambda pair: -pair[0])
+        points = [Point(C, problems[number].options.get("l1", 0.0), _left_out(problems[number])) for C, number in pairs]
         chosen, scheduler = checked({**first.options, "C": first.Cs[0]})
         chosen = replace(chosen, solver=chosen.chosen_solver)  # no choice by the data
         run = Session(self.data, chosen, scheduler=scheduler, stop=self.stop)
         run.job = job = ColumnsJob.of(run.options, run.dataset.manifest, points, self.folds)
         with run:
+            planned = run.job
+            assert isinstance(planned, ColumnsJob)
             record = run.progress(self.on_iteration)
             if self.checkpoint is not None:
                 record.checkpoints = run.checkpoints(replace(self.checkpoint, directory=below(self.checkpoint.directory, name)))
-            trained = run.all_finished(lambda: run.job.models(run.runner, record, run.plan))  # type: ignore[attr-defined]
-            models = dict(zip(known, trained, strict=True))
-            self.groups += -(-job.count // run.job.at_once)  # type: ignore[attr-defined]
+            trained = run.all_finished(lambda: planned.models(run.runner, record, run.plan))
+            models = dict(zip(pairs, trained, strict=True))
+            self.groups += -(-job.count // planned.at_once)
             self.readings += run.readings.value
         self.bytes_read += record.history[-1].bytes_read
         del trained
@@ -108,10 +110,10 @@ class GridTraining:
         of_a_row = max(measures_of(model).row_bytes[statistics.weight_sum is not None] for model, _ in models)
         size = max(1, of_a_row * statistics.n_rows // self.folds.count)
         free = memory_limit(self.memory) - resident_bytes() - SLACK
-        at_once, found = 1 + max(0, free) // size, []  # one in any case: what was trained is not lost
+        at_once, evaluations = 1 + max(0, free) // size, []  # one in any case: what was trained is not lost
         for begin in range(0, len(models), at_once):
-            found += self._measured(models[begin : begin + at_once])
-        return found
+            evaluations += self._measured(models[begin : begin + at_once])
+        return evaluations
 
     def _measured(self, models: Sequence[tuple[Model, int]]) -> list[Evaluation]:
         assert self.folds is not None
@@ -120,14 +122,14 @@ class GridTraining:
         for shard in range(len(self.data.manifest.shards)):
             chunk = self.data.read(shard, buffers)
             numbers = self.folds.of(chunk, first[shard])
-            for fold in {own for _, own in models}:
+            for fold in {left_out for _, left_out in models}:
                 held_out = kept_rows(chunk, numbers == fold, space, first[shard])
-                for (model, own), each in zip(models, collected, strict=True):
-                    if own == fold:
-                        each.add(held_out, model.score_chunk(held_out))
+                for (model, left_out), measures in zip(models, collected, strict=True):
+                    if left_out == fold:
+                        measures.add(held_out, model.score_chunk(held_out))
         self.readings += 1.0
         self.bytes_read += decoded_bytes(self.data.manifest)
-        return [Evaluation(each.measures()) for each in collected]
+        return [Evaluation(measures.measures()) for measures in collected]
 
 
 def _left_out(problem: GridProblem) -> int:
@@ -137,12 +139,12 @@ def _left_out(problem: GridProblem) -> int:
 
 def _by_training(problems: Sequence[GridProblem]) -> dict[str, list[int]]:
     """The indices of problems trained together, by a name for their common options."""
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for number, problem in enumerate(problems):
         common = {name: value for name, value in problem.point.items() if name != "l1"}
         named = ",".join(f"{name}={value if isinstance(value, str) else repr(value)}" for name, value in common.items())
-        found.setdefault(named or "all", []).append(number)
-    return found
+        groups.setdefault(named or "all", []).append(number)
+    return groups
 
 
 def decoded_bytes(manifest: Manifest) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from streamcut.config import TrainOptions
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import BundleJob, PathJob, Trains, identity
 from streamcut.jobs.linear import (
     Trainer,
     bundle_size,
@@ -27,7 +27,6 @@ from streamcut.jobs.linear import (
 from streamcut.jobs.origins import origins
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
-from streamcut.models.model import Model
 from streamcut.oracles.chosen_columns import OF_ROWS, ColumnsOracle, entry_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import row_arrays
@@ -35,7 +34,7 @@ from streamcut.oracles.second_order import SecondOrderOracle
 from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers import warm_start
-from streamcut.solvers.progress import Progress, Solution, StoppingRule
+from streamcut.solvers.progress import Solution, StoppingRule
 from streamcut.solvers.state import BundleState
 from streamcut.solvers.warm_start import Origin
 
@@ -43,21 +42,13 @@ _COLUMNS = 64  # in memory at least, if every row had an entry in each
 
 
 @dataclass(frozen=True)
-class BinaryJob:
-    """A linear model of single rows.
+class BinaryJob(BundleJob, PathJob):
+    """A linear model of single rows; `origin`: the starting point, None for zero."""
 
-    `origin`: the starting point, None for zero. `max_cuts`: size of the bundle.
-    """
-
-    options: TrainOptions
     risk: PointwiseRisk
     problem: Problem
     solver: SolverRecord
-    max_cuts: int
-    lanes: Lanes
-    workers: int
     origin: Origin | None = None
-    distributable: ClassVar[bool] = True
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -74,7 +65,7 @@ class BinaryJob:
         lanes = plan_lanes(statistics, options.lanes)
         constant = constant_feature(options, statistics, risk.loss.unbounded())
         origin = None if options.warm_start is None else origins(options, manifest, problem, constant)[0]
-        return cls(options, risk, problem, solver, max_cuts, lanes, min(threads, len(lanes)), origin)
+        return cls(options, lanes, min(threads, len(lanes)), max_cuts, risk, problem, solver, origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two margins, and a weight unless all are 1."""
@@ -129,26 +120,23 @@ class BinaryJob:
             warm_start=None if self.origin is None else self.origin.digest(),
         )
 
-    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
-        return self.trainer(runner, plan).train(self.options.C, progress)
-
-    def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
-        """A trainer for one C after another."""
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> Trains:
         chosen, manifest = self.options, runner.feed.data.manifest
-        common: dict[str, Any] = {"C": chosen.C, "bias": self._constant(manifest), "free": chosen.free}
+        bias = self._constant(manifest)
         oracle: LinearOracle
         if self.solver.columns:
-            oracle = ColumnsOracle(runner, self.risk, **common, room=plan.row_cache)
+            oracle = ColumnsOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free, room=plan.row_cache)
         elif self.solver.curved:
-            oracle = SecondOrderOracle(runner, self.risk, **common)
+            oracle = SecondOrderOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free)
         else:
-            oracle = self._cutting(runner, **common)
+            oracle = self._cutting(runner, bias)
         solve = solver_of(chosen, oracle, max_cuts=self.max_cuts)
         model = partial(self._model, oracle=oracle, manifest=manifest)
         return Trainer(oracle, solve, model, self._begin(oracle), chosen.l1 or chosen.l1_only, bool(chosen.l1_only))
 
-    def _cutting(self, runner: Runner, **given: Any) -> LinearOracle:
-        return LinearOracle(runner, self.risk, **given, keep_margins=self.solver.margins)
+    def _cutting(self, runner: Runner, bias: float) -> LinearOracle:
+        C, free = self.options.C, self.options.free
+        return LinearOracle(runner, self.risk, C=C, bias=bias, free=free, keep_margins=self.solver.margins)
 
     def _constant(self, manifest: Manifest) -> float:
         return constant_feature(self.options, manifest.statistics, self.risk.loss.unbounded())

@@ -15,12 +15,12 @@ from streamcut.compiled import budget as passes
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import Job, identity
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, measured, validation_rows
 from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.kernels.kernel import Kernel
@@ -38,19 +38,16 @@ EPOCHS = 1.0
 
 
 @dataclass(frozen=True)
-class BudgetedJob:
+class BudgetedJob(Job):
     """`targets` are the labels separated from the rest: one of two classes, or each of K; of a regression one dummy target.
 
     `start`: the initial model, None for an empty one; its labels are the training labels, regardless of the data's.
     """
 
-    options: TrainOptions
     problem: Problem
     targets: tuple[float, ...]
     budget: int | None
     fingerprint: str
-    lanes: Lanes
-    workers: int
     start: KernelModel | None = None
     distributable: ClassVar[bool] = False
 
@@ -74,7 +71,7 @@ class BudgetedJob:
                 raise UsageError(f"warm_start: the model has {_vectors(start):,} vectors, but budget is {budget:,}")
         workers = min(threads_wanted(options), len(targets))
         lanes = plan_lanes(statistics, 1)
-        return cls(options, problem, targets, budget, manifest.fingerprint, lanes, workers, start)
+        return cls(options, lanes, workers, problem, targets, budget, manifest.fingerprint, start)
 
     def needs(self, manifest: Manifest) -> Needs:
         problem, mode = self._rows_and_costs(manifest, Kernel(self.options.kernel)), MODES[self.options.chosen_maintenance]
@@ -97,8 +94,8 @@ class BudgetedJob:
         start = None if self.start is None else _digest(self.start)
         labels = self.problem.labels or ()
         targets, positive = (self.targets, labels[-1]) if labels else ((), None)
-        found = {"targets": targets, "budget": self.budget, "warm_start": start, "positive_label": positive}
-        return identity(self.options, fingerprint, **found)
+        fields = {"targets": targets, "budget": self.budget, "warm_start": start, "positive_label": positive}
+        return identity(self.options, fingerprint, **fields)
 
     @property
     def _method(self) -> Method:
@@ -129,10 +126,10 @@ class BudgetedJob:
             training = Training(
                 method, problem, mode, state, epochs, progress, runner, pool, None if held_out is None else measure
             )
-            found = training.run(options.epochs or EPOCHS)
-        if found.reason is StopReason.INTERRUPTED and not found.history:
+            result = training.run(options.epochs or EPOCHS)
+        if result.reason is StopReason.INTERRUPTED and not result.history:
             raise Interrupted
-        return self._model(found, problem)
+        return self._model(result, problem)
 
     def _rows_and_costs(self, manifest: Manifest, kernel: Kernel) -> BudgetProblem:
         statistics, options = manifest.statistics, self.options
@@ -145,20 +142,20 @@ class BudgetedJob:
             rows_before=before, vectors_before=_vectors(self.start), loss=row_loss(options.chosen_loss, options.as_dict()),
         )  # fmt: skip
 
-    def _model(self, found: Budgeted, problem: BudgetProblem) -> KernelModel:
+    def _model(self, result: Budgeted, problem: BudgetProblem) -> KernelModel:
         options = self.options
-        last = by_name(found.history[-1]) if found.history else {}
-        known = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation")
-        shown = {name: last[name] for name in known if last.get(name) is not None}
+        last = by_name(result.history[-1]) if result.history else {}
+        names = ("epoch", "accuracy_met", "primal_met", "dual", "maintained", "degradation", "kernel_evaluations", "validation")
+        shown = {name: last[name] for name in names if last.get(name) is not None}
         return KernelModel(
-            **_support(found.models),
+            **_support(result.models),
             kernel=problem.kernel,
             problem=self.problem,
             intercept=problem.offset,
-            reason=found.reason,
-            facts={**shown, "steps": found.steps, "rows_seen": found.rows_seen},
+            reason=result.reason,
+            facts={**shown, "steps": result.steps, "rows_seen": result.rows_seen},
             solver=options.chosen_solver,
-            history=[by_name(line) for line in found.history],
+            history=[by_name(line) for line in result.history],
             parameters={**options.as_dict(), "gamma": problem.kernel.gamma, "budget": self.budget},
             fingerprint=self.fingerprint,
         )
@@ -183,15 +180,15 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
     jointly = task == "multiclass" and isinstance(model, KernelModel) and model.problem.strategy != options.record.strategy
     if not isinstance(model, KernelModel) or model.task != task or jointly:
         raise UsageError(f"warm_start: {name} is of task {model.task} by {model.solver}; it takes a kernel model of task {task}")
-    known = "the labels " + ", ".join(f"{label:g}" for label in model.labels or ())
+    labels = "the labels " + ", ".join(f"{label:g}" for label in model.labels or ())
     if not model.labels:
         if options.chosen_loss != model.problem.loss:
             raise UsageError(f"warm_start: {name} was trained with loss {model.problem.loss}; use the same")
     elif not model.problem.rest and not set(statistics.labels or [math.nan]) <= set(model.labels):
-        raise UsageError(f"warm_start: {name} knows only {known}, but the data has others")
+        raise UsageError(f"warm_start: {name} knows only {labels}, but the data has others")
     elif options.positive_label not in (None, model.labels[-1]):
         raise UsageError(
-            f"warm_start: {name} has {known}, of which {model.labels[-1]:g} is the positive one; see --positive-label"
+            f"warm_start: {name} has {labels}, of which {model.labels[-1]:g} is the positive one; see --positive-label"
         )
     if model.n_features > statistics.n_features:
         raise UsageError(
@@ -204,8 +201,8 @@ def _start(options: TrainOptions, manifest: Manifest) -> KernelModel:
         return model
     its = {"kernel": model.kernel.name, **model.kernel.as_dict()}
     matter = {"linear": ("kernel",), "rbf": ("kernel", "gamma"), "poly": ("kernel", "gamma", "degree", "coef0")}[its["kernel"]]
-    if any(getattr(options, each) not in (its[each], "auto") for each in matter):
-        wanted = ", ".join(f"{each} {its[each]}" for each in matter)
+    if any(getattr(options, option) not in (its[option], "auto") for option in matter):
+        wanted = ", ".join(f"{option} {its[option]}" for option in matter)
         raise UsageError(f"warm_start: {name} was trained with {wanted}; use the same")
     if not options.record.algorithm(options.kind).has_alpha and "steps" not in model.facts:
         raise UsageError(
@@ -222,10 +219,10 @@ def _vectors(start: KernelModel | None) -> int:
 
 def _digest(start: KernelModel) -> str:
     """SHA-256 of its scores and steps: runs from the same starting point share it."""
-    found, rows = hashlib.sha256(repr((start.kernel, sorted(start.facts.items()))).encode()), start.support
+    digest, rows = hashlib.sha256(repr((start.kernel, sorted(start.facts.items()))).encode()), start.support
     for array in (rows.indptr, rows.indices, rows.data, start.coefficients, np.asarray(start.intercept)):
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _support(models: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
@@ -235,7 +232,7 @@ def _support(models: list[tuple[np.ndarray, np.ndarray]]) -> dict[str, Any]:
         return {"support": support, "coefficients": models[0][0]}
     coefficients = np.zeros((support.shape[0], len(models)))
     at = 0
-    for number, (own, _) in enumerate(models):
-        coefficients[at : at + len(own), number] = own
-        at += len(own)
+    for number, (column, _) in enumerate(models):
+        coefficients[at : at + len(column), number] = column
+        at += len(column)
     return {"support": support, "coefficients": coefficients}

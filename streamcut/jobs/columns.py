@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled.column_records import Room
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
@@ -26,7 +26,7 @@ from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import PathJob, identity
 from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
@@ -80,21 +80,17 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ColumnsJob:
-    """The problem; see streamcut.jobs.job.Job. A model for each of `points`, of one column or a column for each class.
+class ColumnsJob(PathJob):
+    """A model for each of `points`, of one column or a column for each class.
 
     group  the most columns trained at a time; None: all
     """
 
-    options: TrainOptions
     risk: ColumnsRisk
     points: tuple[Point, ...]
     solver: SolverRecord
-    lanes: Lanes
-    workers: int
     origins: tuple[Origin, ...] | None = None
     group: int | None = None
-    distributable: ClassVar[bool] = True
 
     @classmethod
     def of(cls, options: TrainOptions, manifest: Manifest, points: Sequence[Point], folds: Folds | None = None) -> Self:
@@ -108,16 +104,16 @@ class ColumnsJob:
             rows = PointwiseRisk.of(problem)
         risk = ColumnsRisk(rows, problem.labels, problem.rest, folds)
         lanes = plan_lanes(statistics, options.lanes or 1)
-        return cls(options, risk, tuple(points), options.record, lanes, min(threads_wanted(options), len(lanes)))
+        return cls(options, lanes, min(threads_wanted(options), len(lanes)), risk, tuple(points), options.record)
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        found = cls.of(options, manifest, [Point(options.C, options.l1)])
-        if options.target is not None and found.several:
+        job = cls.of(options, manifest, [Point(options.C, options.l1)])
+        if options.target is not None and job.several:
             raise UsageError("target: one-vs-rest has an objective for each class, not a single one; leave it out")
         if options.warm_start is None:
-            return found
-        return replace(found, origins=origins(options, manifest, found.problem, found._constant(manifest.statistics)))
+            return job
+        return replace(job, origins=origins(options, manifest, job.problem, job._constant(manifest.statistics)))
 
     @property
     def several(self) -> bool:
@@ -157,13 +153,13 @@ class ColumnsJob:
         """The number of problems trained at a time."""
         return self.count if self.group is None else self.group
 
-    def in_groups(self) -> Iterator[Self]:
-        """The job with all columns at a time, then with fewer and fewer, which takes less memory."""
-        yield self
+    def smaller(self) -> Iterator[tuple[Self, str]]:
+        """The job with all columns at a time, then with fewer and fewer, which costs reading, not arithmetic."""
+        yield self, ""
         last = K = self.count
         for groups in range(2, K + 1):
             if (size := -(-K // groups)) < last:
-                yield replace(self, group=size)
+                yield replace(self, group=size), f"{size} columns at a time, the others wait until one leaves"
             last = size
 
     def needs(self, manifest: Manifest) -> Needs:
@@ -171,8 +167,8 @@ class ColumnsJob:
         statistics, K, loss = manifest.statistics, self.at_once * self.risk.width, self.risk.loss
         features = statistics.n_features + (self.options.bias != 0.0)
         whole, share = features * self.count * self.risk.width, np.dtype(loss.code_type).itemsize
-        own = row_arrays(self.risk.pointwise, statistics.weight_sum is not None, keep_margins=False)
-        arrays = (8 if self.risk.labels is None else 4, *[8] * len(own), *[2] * (self.risk.folds is not None))
+        margins = row_arrays(self.risk.pointwise, statistics.weight_sum is not None, keep_margins=False)
+        arrays = (8 if self.risk.labels is None else 4, *[8] * len(margins), *[2] * (self.risk.folds is not None))
         arrays = (*arrays, 8 * K, 8 * K, 2 * share * K)
         near = min(ORDER.group_rows(statistics), statistics.n_rows)
         copies = 2 if self.group is None else 3  # the third to make models: without groups, columns are freed first
@@ -217,7 +213,7 @@ class ColumnsJob:
         return ColumnsCache.row_bytes(self.at_once * self.risk.width) + solving
 
     def _mixing(self, manifest: Manifest, row_bytes: int) -> tuple[Streamed, ...]:
-        """The numbers of places that rows come from at once, with the batches they make, best first."""
+        """The numbers of streams that rows come from at once, with the batches they make, best first."""
         if not ORDER.has_streams(manifest.statistics, self.lanes):
             return ()
         orders = [replace(ORDER, batch=ORDER.batch >> times) for times in range(ORDER.batch.bit_length())]
@@ -230,26 +226,22 @@ class ColumnsJob:
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         folds = None if self.risk.folds is None else asdict(self.risk.folds)
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "lanes": len(self.lanes),
             "row_cache": plan.row_cache,
             "columns_at_once": self.group,
             "folds": folds,
         }
-        found |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
+        fields |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
         if len(self.points) > 1:
-            found["points"] = [list(point) for point in self.points]
-        return identity(self.options, fingerprint, **found, warm_start=begin)
-
-    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
-        return self.trainer(runner, plan).train(self.options.C, progress)
+            fields["points"] = [list(point) for point in self.points]
+        return identity(self.options, fingerprint, **fields, warm_start=begin)
 
     def models(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> list[Model]:
         """The model of each point."""
         return ColumnsTrainer(self, runner, plan).models(progress)
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> ColumnsTrainer:
-        """A trainer for one C, or λ, after another."""
         return ColumnsTrainer(self, runner, plan)
 
     def _constant(self, statistics: Statistics) -> float:
@@ -261,15 +253,16 @@ class ColumnsJob:
         """`l1` are the λ of the points."""
         options, manifest = self.options, runner.feed.data.manifest
         size = CacheSize.planned(manifest, plan.row_cache, len(runner.lanes), self._cached_row(manifest))
-        found = [
-            Column(point.C, own, number, point.fold)
-            for point, own in zip(self.points, l1, strict=True)
+        columns = [
+            Column(point.C, threshold, number, point.fold)
+            for point, threshold in zip(self.points, l1, strict=True)
             for number in self.classes
         ]
-        how: dict[str, Any] = {"size": size, "sweeps": options.sweeps, "seed": options.seed, "free": options.free}
-        how["bias"] = self._constant(manifest.statistics)
         order = replace(ORDER, batch=plan.streamed.batch) if plan.streamed.batch else ORDER
-        return ColumnsOracle(runner, self.risk, found, **how, at_once=self.at_once, streams=plan.streamed.streams, order=order)
+        return ColumnsOracle(
+            runner, self.risk, columns, bias=self._constant(manifest.statistics), free=options.free, size=size,
+            sweeps=options.sweeps, seed=options.seed, at_once=self.at_once, streams=plan.streamed.streams, order=order,
+        )  # fmt: skip
 
     def model(
         self, answers: list[Answer], history: list[Iteration], manifest: Manifest, C: float, l1: float, oracle: LinearOracle
@@ -278,11 +271,10 @@ class ColumnsJob:
         options, constant = self.options, self._constant(manifest.statistics)
         problem = replace(self.problem, C=float(C), l1=l1)
         asked = options.tol, options.tol_relative
-        scale: dict[str, Any] = {"unit": oracle.unit, "equal": oracle.equal}
         certificates = tuple(
             Certificate(
                 *(a.primal, a.bound, a.c_bar), *asked, a.reason is StopReason.CONVERGED, a.reason,
-                raised=a.raised, detail=detail(a.reason, oracle), **scale,
+                raised=a.raised, detail=detail(a.reason, oracle), unit=oracle.unit, equal=oracle.equal,
             )
             for a in answers
         )  # fmt: skip
@@ -295,10 +287,10 @@ class ColumnsJob:
             if self.group is not None:  # memory is short, and the freed blocks lie between live ones
                 give_back()
             return multiclass_model(options, problem, manifest, W, history, proved, constant)
-        (found,) = answers
+        (answer,) = answers
         return linear_model(
-            options, problem, manifest, found.w, history, constant=constant, fixed={"lanes": len(self.lanes)},
-            certificates=certificates, witnesses=(found.witness.reduced(found.c_bar, l1),),
+            options, problem, manifest, answer.w, history, constant=constant, fixed={"lanes": len(self.lanes)},
+            certificates=certificates, witnesses=(answer.witness.reduced(answer.c_bar, l1),),
         )  # fmt: skip
 
 
@@ -330,18 +322,18 @@ class ColumnsTrainer:
             solution, last = self._handed_over(oracle, progress, reached, cuts)
         if keep and all(answer.reason is StopReason.CONVERGED for answer in solution.answers):
             progress.save(solution.state, last)
-        found, each, answers, iterations = [], len(job.classes), solution.answers, solution.history
+        models, per_point, answers, iterations = [], len(job.classes), solution.answers, solution.history
         if job.origins is not None:
             answers = [_with_bound_of(origin, answer, l1s[0]) for origin, answer in zip(job.origins, answers, strict=True)]
         del solution  # its state holds the answers, too
         for number, (point, l1) in enumerate(zip(job.points, l1s, strict=True)):
-            own = answers[:each]
-            del answers[:each]
-            history = iterations if len(job.points) == 1 else history_of(own, iterations)
-            model = job.model(own, history, manifest, point.C, l1, last)
-            known = {"row_cache": f"{self._plan.row_cache}B", **({} if most is None else {"l1_max": most[number]})}
-            found.append(replace(model, parameters={**model.parameters, **known}))
-        return found
+            of_point = answers[:per_point]
+            del answers[:per_point]
+            history = iterations if len(job.points) == 1 else history_of(of_point, iterations)
+            model = job.model(of_point, history, manifest, point.C, l1, last)
+            parameters = {"row_cache": f"{self._plan.row_cache}B", **({} if most is None else {"l1_max": most[number]})}
+            models.append(replace(model, parameters={**model.parameters, **parameters}))
+        return models
 
     def _cuts(self, dimension: int) -> int:
         """How many cuts OCAS has room for where it can take over, else 0."""
@@ -372,7 +364,7 @@ class ColumnsTrainer:
         return columns.ColumnsSolution([answer], s.history, s.state), last
 
     def _thresholds(self) -> tuple[list[float], list[float] | None, int]:
-        """(λ of each point; λ_max of each, where any λ is a fraction of it; the passes that this took)."""
+        """(λ of each point; λ_max per point, where any λ is a fraction of it; the passes that this took)."""
         job = self._job
         parts = [part_of(point.l1) for point in job.points]
         if all(part is None for part in parts):
@@ -381,7 +373,10 @@ class ColumnsTrainer:
         steepest = oracle.steepest_at_zero().reshape(len(parts), -1).max(axis=1)
         M = oracle.weights.reshape(len(parts), -1)[:, 0]
         most = [float(point.C * m * s) for point, m, s in zip(job.points, M, steepest, strict=True)]
-        l1s = [float(point.l1) if part is None else part * own for point, part, own in zip(job.points, parts, most, strict=True)]
+        l1s = [
+            float(point.l1) if part is None else part * l1_max
+            for point, part, l1_max in zip(job.points, parts, most, strict=True)
+        ]
         return l1s, most, oracle.passes
 
 

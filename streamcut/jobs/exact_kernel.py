@@ -10,7 +10,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, take
@@ -18,7 +18,7 @@ from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import Job, identity
 from streamcut.jobs.kernel_data import centred_kernel, chosen_kernel, kernel_model
 from streamcut.jobs.linear import problem_of_two, threads_wanted
 from streamcut.kernels.kernel import Kernel
@@ -35,13 +35,10 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
-class ExactKernelJob:
+class ExactKernelJob(Job):
     """`sharing`: problems on the same rows share kernel columns, whose cache is as large as for a single problem."""
 
-    options: TrainOptions
     problem: Problem
-    lanes: Lanes
-    workers: int
     sharing: bool = False
     distributable: ClassVar[bool] = False
 
@@ -49,7 +46,7 @@ class ExactKernelJob:
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         threads, lanes = threads_wanted(options), plan_lanes(manifest.statistics)
         problem = problem_of_two(options, manifest.statistics)
-        return cls(options, problem, lanes, min(threads, len(lanes)))
+        return cls(options, lanes, min(threads, len(lanes)), problem)
 
     def needs(self, manifest: Manifest) -> Needs:
         """None of it can be on disk: every step uses all rows."""
@@ -68,7 +65,7 @@ class ExactKernelJob:
         return Needs(0, row_cache=self._cache_wanted(m), more=more)
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
-        """(least, most) bytes of the caches of kernel columns: two columns each, and all columns."""
+        """(least, most) bytes of the caches of kernel columns: two columns per cache, and all columns."""
         least, most = 8 * m * (1 + self.sharing), 4 * m * m * (1 + self.sharing)
         if self.options.kernel_cache == "auto":
             return least, max(least, most)
@@ -92,12 +89,12 @@ class ExactKernelJob:
         """A model for each label of the data against the rest; `plan` is of a job that is `sharing`."""
         manifest, kernel, rows = runner.feed.data.manifest, self._kernel(runner), read_whole(runner.feed)
         shared = SharedColumns(rows.n_rows, plan.row_cache // 2)
-        found = []
+        models = []
         for label in sorted(manifest.statistics.labels or {}):
             options = replace(self.options, positive_label=label)
-            own = replace(self, options=options, problem=problem_of_two(options, manifest.statistics))
-            found.append(own._solved(rows, manifest, progress(), plan, kernel, shared))
-        return found
+            job = replace(self, options=options, problem=problem_of_two(options, manifest.statistics))
+            models.append(job._solved(rows, manifest, progress(), plan, kernel, shared))
+        return models
 
     def _kernel(self, runner: Runner) -> Kernel:
         return centred_kernel(chosen_kernel(self.options, runner.feed), runner.feed)
@@ -136,11 +133,11 @@ class ExactKernelJob:
 
     def _model(
         self, manifest: Manifest, kernel: Kernel, rows: Chunk, coefficients: np.ndarray, intercept: float,
-        history: list[dict[str, Any]], **known: Any,
+        history: list[dict[str, Any]], **fields: Any,
     ) -> KernelModel:  # fmt: skip
         """The model of all rows whose coefficient is not 0."""
         (used,) = np.nonzero(coefficients)
         return kernel_model(
             self.options, self.problem, manifest, take(rows, used), history, kernel=kernel, intercept=float(intercept),
-            coefficients=coefficients[used], **known,
+            coefficients=coefficients[used], **fields,
         )  # fmt: skip

@@ -7,25 +7,25 @@ c = C·m·N/Q, which are the normalisations "pairs" and "queries"; svm_perf -l 1
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
+from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import BundleJob, PathJob, identity
 from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, problem_of_two, solver_of, threads_wanted
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
-from streamcut.models.model import Model
 from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.groups import GroupRisk
 from streamcut.oracles.one_group import CODE_TYPE, sorting_bytes
@@ -33,7 +33,7 @@ from streamcut.oracles.pair_curvature import NEAR, CurvedPairsOracle
 from streamcut.oracles.row_blocks import BLOCK_ROWS
 from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
-from streamcut.solvers.progress import Progress, Solution
+from streamcut.solvers.progress import Solution
 
 # Where OCAS takes its cuts: a little beyond the best point. Pairs of all rows take them at it: the next line search begins with
 # the same coefficients, which saves one sort in four. Passes to 1e-3 with 0.01 and with 0: F₁ of a9a, C = 0.1, 1, 54, 106 and
@@ -44,16 +44,11 @@ MU = 0.01
 
 
 @dataclass(frozen=True)
-class GlobalJob:
+class GlobalJob(BundleJob, PathJob):
     """A linear model by OCAS or CPA over a GlobalOracle; `problem` has no labels when scores are only compared."""
 
-    options: TrainOptions
     risk: GroupRisk | OneGroupRisk
     problem: Problem
-    max_cuts: int
-    lanes: Lanes
-    workers: int
-    distributable: ClassVar[bool] = True
 
     @property
     def oracle(self) -> type[GlobalOracle]:
@@ -87,18 +82,16 @@ class GlobalJob:
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        risk = {f"risk.{name}": value for name, value in asdict(self.risk).items()}  # type: ignore[call-overload]
+        risk = {f"risk.{name}": value for name, value in by_name(self.risk).items()}
         label, bias = None if self.problem.labels is None else self.problem.labels[1], self.problem.bias
-        found = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
-        return identity(self.options, fingerprint, **found)
-
-    def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
-        return self.trainer(runner, plan).train(self.options.C, progress)
+        fields = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
+        return identity(self.options, fingerprint, **fields)
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
-        """A trainer for one C after another."""
-        fixed: dict[str, Any] = {"C": self.options.C, "bias": self.problem.bias, "workers": self.workers}
-        oracle: Any = self.oracle(runner, self.risk, keep_best=self.solver.margins, room=plan.row_cache, **fixed)
+        oracle: Any = self.oracle(
+            runner, self.risk, C=self.options.C, bias=self.problem.bias, keep_best=self.solver.margins, workers=self.workers,
+            room=plan.row_cache,
+        )  # fmt: skip
         mu = 0.0 if isinstance(self.risk, PairsOfLevels) else MU
         exact: dict[str, Any] = {"cut": "exact", "mu": mu} if "cut" in self.solver.options else {}
         solve = solver_of(self.options, oracle, max_cuts=self.max_cuts, **exact)
@@ -134,7 +127,7 @@ class MultivariateJob(GlobalJob):
         )
         max_cuts = options.max_cuts or bundle_size(statistics.n_features + (options.bias != 0.0))
         lanes = plan_lanes(statistics, options.lanes)
-        return cls(options, risk, problem, max_cuts, lanes, threads_wanted(options))
+        return cls(options, lanes, threads_wanted(options), max_cuts, risk, problem)
 
 
 _MATRICES = 4  # in addition to two per lane
@@ -145,26 +138,26 @@ class RankingJob(GlobalJob):
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
-        statistics, found = manifest.statistics, manifest.statistics.labels
+        statistics, labels = manifest.statistics, manifest.statistics.labels
         check_weights(manifest, f"task {options.task}")
-        if found is not None and len(found) == 1:
-            raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; there is nothing to rank")
-        if options.task == "roc-area" and (found is None or len(found) > 2):
+        if labels is not None and len(labels) == 1:
+            raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(labels)):g}; there is nothing to rank")
+        if options.task == "roc-area" and (labels is None or len(labels) > 2):
             raise BadInputError("the area under the ROC curve needs two labels; for more take --task=ranking")
         max_cuts = options.max_cuts or bundle_size(statistics.n_features)
         lanes = plan_lanes(statistics, options.lanes)
         risk: Pairs | PairsOfLevels = Pairs(options.normalisation)
-        if (statistics.groups or 1) == 1 and found is not None and len(found) <= PairsOfLevels.MOST:
-            risk = PairsOfLevels(tuple(sorted(found)), options.normalisation)
-        return cls(options, risk, options.problem(), max_cuts, lanes, threads_wanted(options))
+        if (statistics.groups or 1) == 1 and labels is not None and len(labels) <= PairsOfLevels.MOST:
+            risk = PairsOfLevels(tuple(sorted(labels)), options.normalisation)
+        return cls(options, lanes, threads_wanted(options), max_cuts, risk, options.problem())
 
     @property
     def oracle(self) -> type[GlobalOracle]:
         return CurvedPairsOracle if self.solver.curved else GlobalOracle
 
     def needs(self, manifest: Manifest) -> Needs:
-        found = super().needs(manifest)
+        needs = super().needs(manifest)
         if not self.solver.curved:
-            return found
-        size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * found.dimension**2)
-        return replace(found, vectors=self.solver.vectors, row_bytes=found.row_bytes + 4 * len(NEAR), more=(*found.more, size))
+            return needs
+        size = ("curvature of the loss", (_MATRICES + 2 * self.workers) * 8 * needs.dimension**2)
+        return replace(needs, vectors=self.solver.vectors, row_bytes=needs.row_bytes + 4 * len(NEAR), more=(*needs.more, size))

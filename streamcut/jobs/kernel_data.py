@@ -52,12 +52,12 @@ def centred_kernel(kernel: Kernel, feed: Feed) -> Kernel:
 
     Raises BadInputError for other kernels if rows are so far from 0 that values hardly differ: kernel columns are float32.
     """
-    found, statistics = feature_statistics(feed.data), feed.data.manifest.statistics
-    centre = centre_of(statistics.n_rows, found.index, found.total, found.squares)
+    sums, statistics = feature_statistics(feed.data), feed.data.manifest.statistics
+    centre = centre_of(statistics.n_rows, sums.index, sums.total, sums.squares)
     if kernel.code == RBF:
         return replace(kernel, centre=centre)
-    mean = found.total / statistics.n_rows
-    spread = float(np.maximum(found.squares / statistics.n_rows - mean * mean, EPSILON * mean * mean).sum())
+    mean = sums.total / statistics.n_rows
+    spread = float(np.maximum(sums.squares / statistics.n_rows - mean * mean, EPSILON * mean * mean).sum())
     if centre is not None and float(centre.value @ centre.value) > _FARTHEST**2 * spread:
         worst = int(np.argmax(np.abs(centre.value)))
         raise BadInputError(
@@ -96,11 +96,11 @@ def validation_rows(options: TrainOptions, statistics: Statistics, problem: Prob
     that are none of the problem's."""
     if options.validation is None:
         return None
-    given, name = options.validation, options.as_dict()["validation"]
-    data = cast(Dataset, given) if hasattr(given, "manifest") else open_dataset(given)
-    found, labels = data.manifest.statistics.n_features, data.manifest.statistics.labels
-    if found > statistics.n_features:
-        raise BadInputError(f"validation: {name} has {found:,} features, the data only {statistics.n_features:,}")
+    rows, name = options.validation, options.as_dict()["validation"]
+    data = cast(Dataset, rows) if hasattr(rows, "manifest") else open_dataset(rows)
+    n_features, labels = data.manifest.statistics.n_features, data.manifest.statistics.labels
+    if n_features > statistics.n_features:
+        raise BadInputError(f"validation: {name} has {n_features:,} features, the data only {statistics.n_features:,}")
     unknown = sorted(set(labels or ()) - set(problem.labels or labels or ()))
     if unknown and not problem.rest:
         some = ", ".join(f"{label:g}" for label in unknown[:10])
@@ -147,11 +147,11 @@ def mapped(model: Model, data: Dataset) -> Model:
 def map_bytes(data: Dataset, workers: int) -> tuple[tuple[str, int], ...]:
     """Memory of the features, besides buffers of mapped rows and the map itself, which already exists: (what, bytes)."""
     assert isinstance(data, MappedDataset)
-    kept, saved, each = data.map.memory
+    kept, saved, per_worker = data.map.memory
     behind = 0 if data.inner.manifest.backend == "memory" else buffer_bytes(data.inner.manifest)
     work = f"features of a kernel: {kept} once more for the model's file, and what {workers} workers read and compute"
     made = 2 * buffer_bytes(data.manifest)  # a shard is allocated while the previous one exists, and the allocator keeps as much
-    return ((work, saved + workers * (2 * behind + made + each + (1 << 20))),)
+    return ((work, saved + workers * (2 * behind + made + per_worker + (1 << 20))),)
 
 
 def nystroem_map(feed: Feed, kernel: Kernel, landmarks: int, seed: int) -> NystroemMap:

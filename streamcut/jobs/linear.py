@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +29,10 @@ from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.progress import Iteration, Progress, Solution, StoppingRule
+
+if TYPE_CHECKING:
+    from streamcut.oracles.global_risk import GlobalOracle
+    from streamcut.solvers.state import BundleState
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _REACH = 16.0  # the least that a free intercept can move in a pass
@@ -81,10 +86,11 @@ def constant_feature(options: TrainOptions, statistics: Statistics, unbounded: b
     return max(1.0, math.sqrt(reach / (options.C * weight)))
 
 
-def solver_of(options: TrainOptions, oracle: Any, **given: Any) -> Callable[[Progress], Solution]:
-    """The chosen solver with a suitable oracle; it runs to the end of a Progress. A solver with a `cut` option gets it."""
-    own = {"cut": options.cut} if "cut" in options.record.options else {}
-    return partial(options.record.algorithm(options.kind).solve, oracle, **{**own, **given})
+def solver_of(options: TrainOptions, oracle: Any, **arguments: Any) -> Callable[[Progress], Solution]:
+    """The chosen solver with a suitable oracle; it runs to the end of a Progress. It gets those of its options that it takes."""
+    solve = options.record.algorithm(options.kind).solve
+    taken = [name for name in signature(solve).parameters if name in options.record.options]
+    return partial(solve, oracle, **{**{name: getattr(options, name) for name in taken}, **arguments})
 
 
 def threads_wanted(options: TrainOptions) -> int:
@@ -97,33 +103,33 @@ def two_labels(statistics: Statistics, positive: float | None) -> tuple[float, f
 
     Raises BadInputError for data without two classes.
     """
-    found = statistics.labels
-    if found is not None and len(found) == 1:
-        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
+    labels = statistics.labels
+    if labels is not None and len(labels) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(labels)):g}; training needs two classes")
     if positive is None:
-        if found is None or len(found) > 2:
-            many = f"{len(found)}" if found is not None else "more than 4096"
+        if labels is None or len(labels) > 2:
+            many = f"{len(labels)}" if labels is not None else "more than 4096"
             raise BadInputError(
                 f"the data has {many} different labels, not 2; choose one-vs-rest with --positive-label, or "
                 "--task=multiclass or ranking"
             )
-        positive = max(found)
-    elif found is not None and positive not in found:
-        some = ", ".join(f"{label:g}" for label in list(found)[:10])
+        positive = max(labels)
+    elif labels is not None and positive not in labels:
+        some = ", ".join(f"{label:g}" for label in list(labels)[:10])
         raise BadInputError(f"no row has the positive label {positive:g}; the labels are {some}")
-    if found is not None and len(found) == 2:
-        return next(label for label in found if label != positive), positive, False
+    if labels is not None and len(labels) == 2:
+        return next(label for label in labels if label != positive), positive, False
     return (-1.0 if positive != -1.0 else 0.0), positive, True
 
 
 def several_labels(statistics: Statistics) -> tuple[float, ...]:
     """The labels, increasing. Raises BadInputError when there are fewer than two, or too many to be classes."""
-    found = statistics.labels
-    if found is None:
+    labels = statistics.labels
+    if labels is None:
         raise BadInputError("the data has more than 4096 different labels, too many for classes; choose another --task")
-    if len(found) == 1:
-        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(found)):g}; training needs two classes")
-    return tuple(sorted(found))
+    if len(labels) == 1:
+        raise BadInputError(f"all {statistics.n_rows:,} rows have label {next(iter(labels)):g}; training needs two classes")
+    return tuple(sorted(labels))
 
 
 def problem_of_two(options: TrainOptions, statistics: Statistics) -> Problem:
@@ -150,16 +156,16 @@ def problem_on(options: TrainOptions, statistics: Statistics) -> Problem:
 class Trainer:
     """Trains for one C, or λ, after another with the same `oracle`: best point, cuts and row state are carried over.
 
-    `solve` runs the solver to the end of a Progress and returns a Solution, or an object that also has `state` and `reason`;
+    `solve` runs the solver to the end of a Progress;
     `model` makes a model from that result and C. `begin` returns the initial state of the first run; default: zero.
     """
 
     def __init__(
         self,
         oracle: DecomposableOracle,
-        solve: Callable[[Progress], Any],
-        model: Callable[[Any, float], Model],
-        begin: Callable[[StoppingRule], Any] | None = None,
+        solve: Callable[[Progress], Solution],
+        model: Callable[[Solution, float], Model],
+        begin: Callable[[StoppingRule], BundleState] | None = None,
         l1: float | str = 0.0,
         alone: bool = False,
     ) -> None:
@@ -167,7 +173,7 @@ class Trainer:
         self._solve = solve
         self._model = model
         self._begin = begin
-        self._last: Any = None
+        self._last: Solution | None = None
         self._l1 = l1
         self._alone = alone  # λ‖w‖₁ alone, or added to ½‖w‖²
         self._steepest: float | None = None
@@ -178,20 +184,20 @@ class Trainer:
         `keep`: leave a checkpoint at the end even when it converged, so that the next run can start from it.
         """
         oracle = self.oracle
-        penalty, found = self._penalty(C, self._l1 if l1 is None else l1)
+        penalty, facts = self._penalty(C, self._l1 if l1 is None else l1)
         if self._last is not None:
             oracle.passes, oracle.traffic = 0, Traffic()
             self._last.state.move_to(C, penalty, oracle, progress.measure_for(oracle))
             progress.start = self._last.state
         else:
             oracle.C, oracle.penalty = C, penalty
-            if self._begin is not None and (progress.checkpoints is None or progress.checkpoints.found is None):
+            if self._begin is not None and (progress.checkpoints is None or progress.checkpoints.stored is None):
                 progress.start = self._begin(progress.rule)
         self._last = self._solve(progress)
         if keep and self._last.reason is StopReason.CONVERGED:
             progress.save(self._last.state, oracle)
         model = self._model(self._last, C)
-        return replace(model, parameters={**model.parameters, **found})
+        return replace(model, parameters={**model.parameters, **facts})
 
     def _penalty(self, C: float, l1: float | str) -> tuple[L2, dict[str, Any]]:
         """The penalty, and facts found: λ_max where `l1` is a fraction of it, by a pass the first time."""
@@ -207,9 +213,9 @@ class Trainer:
         return self._penalty_of(part * most), {"l1_max": most}
 
     def _penalty_of(self, l1: float) -> L2:
-        known = self.oracle.penalty
-        if isinstance(known, L1OfMany):
-            return replace(known, l1=l1, most=math.inf, within=EVERYWHERE)
+        penalty = self.oracle.penalty
+        if isinstance(penalty, L1OfMany):
+            return replace(penalty, l1=l1, most=math.inf, within=EVERYWHERE)
         return L1Only(l1) if self._alone else penalty_of(l1)
 
 
@@ -244,7 +250,9 @@ def multiclass_model(
     )  # fmt: skip
 
 
-def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit: float = 1.0) -> Certificate:
+def certificate(
+    solution: Solution, oracle: DecomposableOracle | GlobalOracle, options: TrainOptions, *, unit: float = 1.0
+) -> Certificate:
     """What `solution` proves for the problem of `oracle`, with the requested accuracy, in this `unit` of mean losses."""
     return Certificate(
         primal=solution.primal,
@@ -261,16 +269,16 @@ def certificate(solution: Solution, oracle: Any, options: TrainOptions, *, unit:
     )
 
 
-def detail(reason: StopReason, oracle: Any) -> str:
+def detail(reason: StopReason, oracle: DecomposableOracle | GlobalOracle) -> str:
     """The detail for a training that ended at a limit, or because of rounding or scale: features that differ much in size."""
     if reason not in (StopReason.STALLED, StopReason.SCALE, StopReason.MAX_PASSES, StopReason.TIME):
         return ""
     sizes = oracle.column_sizes()
-    sizes, places = sizes[sizes > 0.0], np.flatnonzero(sizes > 0.0)
+    sizes, index = sizes[sizes > 0.0], np.flatnonzero(sizes > 0.0)
     if len(sizes) == 0:
         return ""
     largest, smallest = int(np.argmax(sizes)), int(np.argmin(sizes))
     if sizes[largest] < _APART * sizes[smallest]:
         return ""
-    names = f"feature {places[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {places[smallest]}"
+    names = f"feature {index[largest]} is {sizes[largest] / sizes[smallest]:.1g} times as large as feature {index[smallest]}"
     return f"{names} (0-based); scale std brings them to similar sizes"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -46,9 +46,8 @@ class OneByOneJob(BinaryJob):
         """The problem of one class."""
         label, origin = self.classes[number], None if self.origins is None else self.origins[number]
         problem = self.options.problem(task="binary", labels=(self.classes[number == 0], label), rest=True)
-        return BinaryJob(
-            self.options, PointwiseRisk.of(problem), problem, self.solver, self.max_cuts, self.lanes, self.workers, origin
-        )
+        risk = PointwiseRisk.of(problem)
+        return BinaryJob(self.options, self.lanes, self.workers, self.max_cuts, risk, problem, self.solver, origin)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Those of a class, and the weights and proofs of all."""
@@ -60,7 +59,7 @@ class OneByOneJob(BinaryJob):
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
         return {**super().identity(fingerprint, plan), "classes": list(self.classes), "warm_start": begin}
 
-    def trainer(self, runner: Runner, plan: MemoryPlan) -> OneByOneTrainer:  # type: ignore[override]
+    def trainer(self, runner: Runner, plan: MemoryPlan) -> OneByOneTrainer:
         return OneByOneTrainer(self, runner, plan)
 
 
@@ -73,22 +72,22 @@ class OneByOneTrainer:
     plan: MemoryPlan
 
     def train(self, C: float, progress: Progress, *, l1: float | str | None = None, keep: bool = False) -> LinearModel:
-        """As Trainer.train. Limits of passes hold for each class, one of time for all; each class has a checkpoint of its own.
+        """As Trainer.train. Limits of passes hold for each class, one of time for all; there is a checkpoint per class.
 
         Raises Interrupted unless the last class has begun.
         """
         job, models, K = self.job, list[LinearModel](), len(self.job.classes)
         keep = keep or progress.checkpoints is not None  # the end of a class is read again by what resumes in a later one
-        if progress.checkpoints is not None and progress.checkpoints.found is None:
+        if progress.checkpoints is not None and progress.checkpoints.stored is None:
             progress.checkpoints.save({"classes": K}, {}, lambda: None)
         for number, label in enumerate(job.classes):
             with ExitStack() as held:
-                own, seen = self._progress(number, progress, models), progress.history
+                part, seen = self._progress(number, progress, models), progress.history
                 if progress.checkpoints is not None:
-                    own.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
-                trainer: Any = job.of_class(number).trainer(self.runner, self.plan)
-                models.append(trainer.train(C, own, l1=l1, keep=keep))
-            progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in own.history]
+                    part.checkpoints = held.enter_context(progress.checkpoints.part(f"class={label:.17g}"))
+                trainer = job.of_class(number).trainer(self.runner, self.plan)
+                models.append(cast(LinearModel, trainer.train(C, part, l1=l1, keep=keep)))
+            progress.history = seen + [_of_all(line, seen, models[:-1], f"{number + 1} of {K}") for line in part.history]
             if models[-1].stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
@@ -111,5 +110,5 @@ def _of_all(line: Iteration, before: list[Iteration], models: Sequence[LinearMod
     primal = line.primal + sum(model.certificates[0].primal for model in models)
     bound = line.lower_bound + sum(model.certificates[0].lower_bound for model in models)
     totals = {name: getattr(line, name) + (getattr(before[-1], name) if before else 0) for name in _TOTALS}
-    found = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
-    return replace(found, **totals, allowed_gap=0.0, waits_for="", classes=classes)
+    summed = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
+    return replace(summed, **totals, allowed_gap=0.0, waits_for="", classes=classes)

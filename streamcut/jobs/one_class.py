@@ -43,16 +43,17 @@ class OneClassJob(BinaryJob):
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
         check_weights(manifest, "task one-class")
-        nu: Any = (("nu", _nu(options)),)
-        problem = options.problem(task="one-class", labels=LABELS, intercept=FREE, bias=1.0, options=nu)
+        nu = ("nu", _nu(options))
+        problem = options.problem(task="one-class", labels=LABELS, intercept=FREE, bias=1.0, options=(nu,))
         return cls.of(options, manifest, PointwiseRisk(Inside()), problem)
 
     def needs(self, manifest: Manifest) -> Needs:
         needs = super().needs(manifest)
         return replace(needs, more=(*needs.more, ("cuts of all shares", _VECTORS * 8 * needs.dimension)))
 
-    def _cutting(self, runner: Runner, **given: Any) -> LinearOracle:
-        return OneClassOracle(runner, self.risk, nu=_nu(self.options), **given, keep_margins=True)
+    def _cutting(self, runner: Runner, bias: float) -> LinearOracle:
+        C, free = self.options.C, self.options.free
+        return OneClassOracle(runner, self.risk, nu=_nu(self.options), C=C, bias=bias, free=free, keep_margins=True)
 
     def _constant(self, manifest: Manifest) -> float:
         # a power of 2, so that dividing by it does not round

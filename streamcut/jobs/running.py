@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -15,8 +15,12 @@ from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 from streamcut.execution.plan import MemoryPlan
 from streamcut.execution.views import OccurringDataset
 from streamcut.io.manifest import Statistics
-from streamcut.jobs.job import Job
+from streamcut.jobs.job import BundleJob, Job
 from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
+
+if TYPE_CHECKING:
+    from streamcut.models.kernel import KernelModel
 
 _LARGEST = 1e150  # its square is a number
 
@@ -52,7 +56,6 @@ def _check_size(statistics: Statistics, options: TrainOptions) -> None:
 
 
 run_log = logging.getLogger("streamcut.run")
-_FEWEST_CUTS = 20  # of a bundle of default size; bundle-dca's default is smaller
 _SIZES = ("max_cuts", "budget", "samples")  # options that increase memory
 _SIZES_GIVEN = ("nystroem", "fourier", "row_cache", "kernel_cache")  # and those whose default is the minimum
 Planned = Callable[[Job], MemoryPlan]
@@ -65,53 +68,37 @@ def smallest_change(job: Job, planned: Planned, *, threads: bool) -> tuple[Job, 
 
     Raises MemoryBudgetError with the minimum.
     """
-    for smaller in _choices(job, threads=threads):
-        try:
-            plan = planned(smaller)
-        except MemoryBudgetError as error:
-            refused = error
-            continue
-        if (cuts := getattr(smaller, "max_cuts", 0)) < getattr(job, "max_cuts", 0):
-            run_log.info("memory: a bundle of %d cuts instead of %d", cuts, job.max_cuts)  # type: ignore[attr-defined]
-        if smaller.workers < job.workers:
-            run_log.info("memory: %d threads instead of %d", smaller.workers, job.workers)
-        if (group := getattr(smaller, "group", None)) is not None:
-            run_log.info("memory: %d columns at a time, the others wait until one leaves", group)
-        return smaller, plan
+    for smaller, without in job.smaller():
+        # fewer threads first, so that the number of processors decides nothing else
+        for workers in range(job.workers, 0, -1) if threads else [job.workers]:
+            fitting = smaller if workers == job.workers else replace(smaller, workers=workers)
+            try:
+                plan = planned(fitting)
+            except MemoryBudgetError as error:
+                refused = error
+                continue
+            if without:
+                run_log.info("memory: %s", without)
+            if workers < job.workers:
+                run_log.info("memory: %d threads instead of %d", workers, job.workers)
+            return fitting, plan
     raise refused
 
 
-def _choices(job: Any, *, threads: bool) -> Iterator[Any]:
-    """The job, then with ever fewer columns at a time (which costs reading, not arithmetic) or with smaller bundles, each with
-    fewer threads first, so that the number of processors decides nothing else."""
-    for smaller in job.in_groups() if hasattr(job, "in_groups") else _with_shorter_bundles(job):
-        for workers in range(job.workers, 0, -1) if threads else [job.workers]:
-            yield smaller if workers == job.workers else replace(smaller, workers=workers)
-
-
-def _with_shorter_bundles(job: Any) -> Iterator[Any]:
-    """The job, then, unless max_cuts is given, with repeatedly half as many cuts: few trainings need all of them, and those
-    take more passes."""
-    yield job
-    fewest = getattr(job, "fewest_cuts", _FEWEST_CUTS)
-    while job.options.max_cuts is None and getattr(job, "max_cuts", 0) > fewest:
-        job = replace(job, max_cuts=max(job.max_cuts // 2, fewest))
-        yield job
-
-
-def lowerable(options: TrainOptions, job: Any, workers: int) -> tuple[str, ...]:
+def lowerable(options: TrainOptions, job: Job, workers: int) -> tuple[str, ...]:
     """The options that can be lowered so that `job` takes less memory; columns, say, have no bundle."""
-    names = [name for name in _SIZES if options.has(name) and (name != "max_cuts" or hasattr(job, name))]
+    names = [name for name in _SIZES if options.has(name) and (name != "max_cuts" or isinstance(job, BundleJob))]
     names += [name for name in _SIZES_GIVEN if getattr(options, name) != TrainOptions.__dataclass_fields__[name].default]
     return tuple(f"--{name.replace('_', '-')}" for name in [*names, *["workers"] * (workers > 1)])
 
 
-def with_all_features(model: Any, data: OccurringDataset) -> Any:
+def with_all_features(model: Model, data: OccurringDataset) -> Model:
     """`model`, linear or with a kernel, trained on `data`: weights, slopes of proofs and vectors are 0 for features that
     `data` leaves out."""
     if not isinstance(model, LinearModel):
         import scipy.sparse as sp  # the import takes 0.1 s, which linear models can avoid
 
+        model = cast("KernelModel", model)
         kernel, support, index = model.kernel, model.support, data.index
         if kernel.centre is not None:
             kernel = replace(kernel, centre=replace(kernel.centre, index=index[kernel.centre.index].astype(np.int64)))
@@ -121,5 +108,5 @@ def with_all_features(model: Any, data: OccurringDataset) -> Any:
     columns = model.weights.size // len(data.index)
     model = replace(model, weights=data.spread(model.weights))
     columns = columns if len(model.witnesses) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
-    spread = (replace(each, a=data.spread(each.a.reshape(-1, columns)).reshape(-1)) for each in model.witnesses)
+    spread = (replace(witness, a=data.spread(witness.a.reshape(-1, columns)).reshape(-1)) for witness in model.witnesses)
     return replace(model, witnesses=tuple(spread))

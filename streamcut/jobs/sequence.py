@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import BundleJob, identity
 from streamcut.jobs.linear import bundle_size, certificate, linear_model, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.linear import LinearModel
@@ -40,16 +40,11 @@ def chain(statistics: Statistics) -> SequenceRisk:
 
 
 @dataclass(frozen=True)
-class SequenceJob:
+class SequenceJob(BundleJob):
     """The problem."""
 
-    options: TrainOptions
     risk: SequenceRisk
     solver: SolverRecord
-    max_cuts: int
-    lanes: Lanes
-    workers: int
-    distributable: ClassVar[bool] = True
 
     @classmethod
     def planned(cls, options: TrainOptions, manifest: Manifest) -> Self:
@@ -61,7 +56,7 @@ class SequenceJob:
             starts = np.array(first_rows(manifest))
             lanes = Lanes(tuple(np.unique(starts[[np.abs(starts - bound).argmin() for bound in lanes.bounds]]).tolist()))
         max_cuts = options.max_cuts or bundle_size(_dimension(options, risk, statistics))
-        return cls(options, risk, solver, max_cuts, lanes, min(threads_wanted(options), len(lanes)))
+        return cls(options, lanes, min(threads_wanted(options), len(lanes)), max_cuts, risk, solver)
 
     def needs(self, manifest: Manifest) -> Needs:
         """Row state: two scores per class, the class, whether a sequence begins, and the shares of the classes."""

@@ -14,7 +14,7 @@ from streamcut.kernels.kernel import Kernel
 
 _TILE = 8 << 20  # numbers of a tile (64 MiB)
 _FEWEST = 8  # least rows of a tile
-_VALUES = 1 << 16  # kernel values at a time: they stay in L2 cache
+_BLOCK = 1 << 16
 WIDE = 1 << 16  # with more features, a tile has only those of its rows
 
 
@@ -48,11 +48,24 @@ def dense_bytes(rows: float, entries: float, dimension: int) -> int:
 class Vectors:
     """Rows s_j for kernel values with other rows, dense and feature-major, in tiles of `tile` numbers, at least 8 rows.
 
-    kept  whether all tiles stay in memory; otherwise each is rebuilt for every chunk
+    block    kernel values at a time, by default as many as stay in L2 cache
+    squares  ‖s_j‖² of the moved rows, float64 (n,), for a caller who needs them to the last bit
+    kept     whether all tiles stay in memory; otherwise each is rebuilt for every chunk
     """
 
-    def __init__(self, kernel: Kernel, rows: Chunk, dimension: int, *, tile: int = _TILE, kept: bool = True) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: Chunk,
+        dimension: int,
+        *,
+        tile: int = _TILE,
+        block: int = _BLOCK,
+        squares: np.ndarray | None = None,
+        kept: bool = True,
+    ) -> None:
         self._kernel, self._rows, self._dimension, self._tile = kernel, kernel.moved(rows), dimension, tile
+        self._block, self._squares = block, squares
         self._kept = list(self._made()) if kept else None
 
     def _made(self) -> Iterator[_Tile]:
@@ -65,7 +78,8 @@ class Vectors:
                 features, places = np.unique(places, return_inverse=True)
             V = np.zeros((self._dimension if features is None else len(features) + 1, stop - start))
             V[places, np.repeat(np.arange(stop - start), counts)] = 1.0 if rows.data is None else rows.data[part]
-            yield _Tile(start, V, np.einsum("ij,ij->j", V, V), features)
+            squares = np.einsum("ij,ij->j", V, V) if self._squares is None else self._squares[start:stop]
+            yield _Tile(start, V, squares, features)
             start = stop
 
     def _end_of_tile(self, start: int) -> int:
@@ -87,7 +101,7 @@ class Vectors:
         for tile in self._tiles:
             chunk, (start, V, squares, _) = tile.placed(moved), tile
             width = len(squares)
-            at_once = max(1, _VALUES // width)
+            at_once = max(1, self._block // width)
             scratch, room = np.empty(width), np.empty((min(at_once, chunk.n_rows), width))
             for first in range(0, chunk.n_rows, at_once):
                 some = chunk.rows(first, min(first + at_once, chunk.n_rows))

@@ -13,7 +13,7 @@ into kernels (streamcut.compiled.loss), so they may use only numbers, `math`, ea
 streamcut.compiler.jit.inlined. tests/inside/losses/test_losses.py checks each loss of the table against its definition.
 
 A loss of all classes together is a file, too (crammer_singer.py): a class with the methods of streamcut.losses.joint.JointLoss,
-and a line in the table. tests/inside/losses/test_joint_losses.py checks each.
+and a line in the table. tests/inside/losses/test_joint_losses.py checks them all.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def row_loss(name: str, options: Mapping[str, Any], positive: float = 1.0) -> Lo
     """
     if name not in ROW_LOSSES:
         raise UsageError(f"loss: {name!r} is not a loss of single rows; those are {', '.join(ROW_LOSSES)}")
-    known = ROW_LOSSES[name]
-    module, kind = known.home.split(".")
-    parameters = {option: float(options[option]) for option in known.options}
-    if known.targets == "labels":
+    record = ROW_LOSSES[name]
+    module, kind = record.home.split(".")
+    parameters = {option: float(options[option]) for option in record.options}
+    if record.targets == "labels":
         parameters["positive"] = float(positive)
     return getattr(import_module(f"streamcut.losses.{module}"), kind)(**parameters)
 

@@ -26,8 +26,8 @@ class ClassesRisk:
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """The class of each label, int32 (n,); −1 for an unknown label."""
-        places = np.minimum(np.searchsorted(self.labels, y), self.classes - 1)
-        return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
+        classes = np.minimum(np.searchsorted(self.labels, y), self.classes - 1)
+        return np.where(np.asarray(self.labels)[classes] == y, classes, -1).astype(np.int32)
 
     @property
     def rounding(self) -> LossRounding:

@@ -58,8 +58,8 @@ class ColumnsRisk:
     @property
     def loss(self) -> Loss:
         """The loss for kernels: targets of labels are 1 and −1."""
-        found = self.pointwise.loss
-        return found._replace(positive=1.0) if isinstance(found, OfLabels) else found
+        loss = self.pointwise.loss
+        return loss._replace(positive=1.0) if isinstance(loss, OfLabels) else loss
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """The class of each label, int32 (n,); −1 for an unknown label."""
@@ -69,8 +69,8 @@ class ColumnsRisk:
         if len(self.labels) == 2:
             negative, positive = self.labels
             return np.where(y == positive, 1, np.where(y == negative, 0, -1)).astype(np.int32)
-        places = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
-        return np.where(np.asarray(self.labels)[places] == y, places, -1).astype(np.int32)
+        classes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
+        return np.where(np.asarray(self.labels)[classes] == y, classes, -1).astype(np.int32)
 
 
 def values_of(columns: Sequence[Column], name: str, dtype: Any = np.float64) -> np.ndarray:

@@ -25,10 +25,10 @@ class CrammerSinger(OfClasses, JointLoss):
         return 0.0 if k == t else 1.0
 
     def value(self, z, t):
-        own, loss = z[t] - 1.0, 0.0
+        target, loss = z[t] - 1.0, 0.0
         for k in range(len(z)):
             if k != t:
-                loss = max(loss, z[k] - own)
+                loss = max(loss, z[k] - target)
         return loss
 
     def dual(self, z, t, out):
@@ -42,14 +42,14 @@ class CrammerSinger(OfClasses, JointLoss):
 
     def slope(self, z_b, z, k, t):
         """Of equals the steepest."""
-        own = z[t] - z_b[t]
-        best, along = z_b[t] + k * own, own
+        target_change = z[t] - z_b[t]
+        best, along = z_b[t] + k * target_change, target_change
         for y in range(len(z)):
             d = z[y] - z_b[y]
             value = z_b[y] + k * d + 1.0
             if y != t and (value > best or (value == best and d > along)):
                 best, along = value, d
-        return along - own
+        return along - target_change
 
     def constant(self, p, t):
         total = 0.0

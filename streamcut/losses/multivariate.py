@@ -52,10 +52,10 @@ class Multivariate:
         """Fill the coefficients by `table`; returns Σ coefficient·score. At a threshold the first rows are flipped."""
         m = int(scores.counts.sum())
         counts = _count_flips(scores, table.thresholds)
-        left = table.flips - sum(found[:2] for _, found in counts)
+        left = table.flips - sum(count[:2] for _, count in counts)
         ties = {}
-        for first, found in counts:
-            ties[first] = np.minimum(left, found[2:])
+        for first, count in counts:
+            ties[first] = np.minimum(left, count[2:])
             left = left - ties[first]
 
         def flip(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
@@ -68,7 +68,7 @@ class Multivariate:
     def _worst_for_errors(self, scores: Scores) -> _Flips:
         """A hinge loss for each row separately."""
         thresholds = np.array([-1.0, 1.0])
-        flips = np.sum([found[:2] for _, found in _count_flips(scores, thresholds)], axis=0)
+        flips = np.sum([count[:2] for _, count in _count_flips(scores, thresholds)], axis=0)
         return _Flips(float(flips.sum() / scores.counts.sum()), flips, thresholds)
 
     def _worst(self, scores: Scores) -> _Flips:
@@ -95,9 +95,9 @@ def _count_flips(scores: Scores, thresholds: np.ndarray) -> list[tuple[int, np.n
     """(first row, counts by the kernel of this name) of each block of rows."""
 
     def count(first: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, np.ndarray]:
-        found = np.zeros(4, np.int64)
-        multivariate.count_flips(some, rows["code"], thresholds, found)
-        return first, found
+        flips = np.zeros(4, np.int64)
+        multivariate.count_flips(some, rows["code"], thresholds, flips)
+        return first, flips
 
     return list(scores.sweep(count))
 

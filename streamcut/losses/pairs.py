@@ -29,7 +29,7 @@ class Pairs:
     grouped: ClassVar[Literal[True]] = True
     code_type: ClassVar[type] = np.int32
     coefficient_sum: ClassVar[float] = 2.0  # each pair gives its weight to both of its rows
-    room_bytes: ClassVar[int] = 24  # two arrays of keys, two of places
+    room_bytes: ClassVar[int] = 24  # two arrays of keys, two of indices
 
     def encode(self, labels: np.ndarray, starts: np.ndarray, codes: np.ndarray) -> None:
         pairs.number_levels(labels, starts, *_sorting_room(starts), codes)
@@ -71,8 +71,8 @@ class Cells:
 
     def of(self, scores: np.ndarray) -> np.ndarray:
         """The cell of each score; scores outside get the first or the last."""
-        places = np.floor((scores - self.low) / self.width)
-        return np.clip(places, 0, self.count - 1).astype(np.int64)
+        cells = np.floor((scores - self.low) / self.width)
+        return np.clip(cells, 0, self.count - 1).astype(np.int64)
 
     def inside(self, scores: np.ndarray) -> np.ndarray:
         """Whether each score is in a cell."""
@@ -111,13 +111,13 @@ class PairsOfLevels:
         return _WHOLE if self.classes > _FEW else 1
 
     def encode(self, labels: np.ndarray, codes: np.ndarray) -> None:
-        known = np.array(self.labels)
-        places = np.searchsorted(known, labels)
-        wrong = known[np.minimum(places, len(known) - 1)] != labels
+        classes = np.array(self.labels)
+        levels = np.searchsorted(classes, labels)
+        wrong = classes[np.minimum(levels, len(classes) - 1)] != labels
         if wrong.any():
             label = labels[np.argmax(wrong)]
             raise CorruptError(f"a row has label {label:g}, which the manifest does not list; see `streamcut info --check`")
-        codes[:] = places
+        codes[:] = levels
 
     def evaluate(self, scores: Scores) -> tuple[float, float]:
         n = int(scores.counts.sum())
@@ -148,11 +148,11 @@ def near_by_cells(risk: PairsOfLevels, scores: Scores) -> Cells:
     def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
         return np.bincount(rows["code"] * np.int64(_CELLS) + cells.of(some), minlength=risk.classes * _CELLS)
 
-    found = sum(scores.sweep(count)).reshape(risk.classes, _CELLS)
+    counts = sum(scores.sweep(count)).reshape(risk.classes, _CELLS)
     levels = scores.counts.tolist()
     pairs_of_all = sum(n * sum(levels[:level]) for level, n in enumerate(levels)) or 1
     below = np.zeros((risk.classes + 1, _CELLS))
-    below[1:] = np.cumsum(found, axis=0) / (pairs_of_all * width)
+    below[1:] = np.cumsum(counts, axis=0) / (pairs_of_all * width)
     above = below[-1] - below[1:]
 
     def fill(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> None:
@@ -169,9 +169,9 @@ def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
     up_to = np.zeros(len(scores.counts), np.int64)  # rows of each level up to the range's lower bound
     active, firsts = 0, []
     for r in range(len(scores.inside)):
-        found = _count_in_range(scores, r, up_to)
-        active += sum(one for one, _ in found)
-        firsts = [score for _, score in found]
+        counts = _count_in_range(scores, r, up_to)
+        active += sum(one for one, _ in counts)
+        firsts = [score for _, score in counts]
         up_to += scores.inside[r] + scores.ties[r]
     return active, firsts
 
@@ -179,18 +179,19 @@ def _count_by_bisection(scores: Scores) -> tuple[int, list[float]]:
 def _count_in_range(scores: Scores, r: int, up_to: np.ndarray) -> list[tuple[int, float]]:
     """(active pairs, first score) of each block of rows. Each range is freed before the next."""
     values, starts = scores.sorted_range(r)
-    bounds = float(scores.bounds[r]), float(scores.bounds[r + 1])
+    low, high = float(scores.bounds[r]), float(scores.bounds[r + 1])
     partners = [_Partners.sorted(values[first:last]) for first, last in pairwise(starts.tolist())]
-    known = list(zip(range(len(partners)), up_to.tolist(), scores.counts.tolist(), strict=True))
+    levels = list(zip(range(len(partners)), up_to.tolist(), scores.counts.tolist(), strict=True))
 
     def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> tuple[int, float]:
         if r == 0:
             rows["c"][:] = 0.0
-        found = 0
-        for (level, before, total), p in zip(known, partners, strict=True):
-            place = p.values, p.guide, p.origin, p.scale
-            found += pairs.count_partners(some, rows["code"], *bounds, level, before, total, *place, rows["c"])  # type: ignore[call-arg]
-        return found, float(some[0])
+        active = 0
+        for (level, before, total), p in zip(levels, partners, strict=True):
+            active += pairs.count_partners(
+                some, rows["code"], low, high, level, before, total, p.values, p.guide, p.origin, p.scale, rows["c"]
+            )
+        return active, float(some[0])
 
     return list(scores.sweep(count))
 

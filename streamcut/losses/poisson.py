@@ -44,12 +44,12 @@ class Poisson(ResidualLoss, NoParameters):
         mean = y - f
         if y == 0.0:
             return mean * np.log(mean) - mean if mean > 0.0 else 0.0
-        own = np.log(y)
-        whole = f - f * own
+        log_y = np.log(y)
+        whole = f - f * log_y
         if mean <= 0.0:
             return whole
         # Times `mean` either is off by roundings of itself and of |f| (1 + |log y|): no larger terms cancel.
-        return mean * (np.log1p(-f / y) if abs(f) <= 0.5 * y else np.log(mean) - own) + whole
+        return mean * (np.log1p(-f / y) if abs(f) <= 0.5 * y else np.log(mean) - log_y) + whole
 
     def constant(self, f, y):
         return -self.conjugate(f, y)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.models.certificate import SHORTER, DualPoint
-from streamcut.models.kernel import KernelModel
+from streamcut.models.kernel import KernelModel, row_keys
 from streamcut.oracles.kernel_columns import squared_norms
 
 
@@ -47,19 +45,19 @@ class KernelClaim:
             own[np.arange(len(own)), classes] = alpha
         else:
             classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
-        self._coefficients, self._left = own, dict[tuple[int, bytes, bytes], float]()
-        for key, each in zip(_keys(model.support_rows, classes), alpha.tolist(), strict=True):
-            if each > 0.0:
-                self._left[key] = self._left.get(key, 0.0) + SHORTER * each
+        self._coefficients, self._left = own, dict[tuple[int, tuple[bytes, bytes]], float]()
+        for number, key, dual in zip(classes.tolist(), row_keys(model.support_rows), alpha.tolist(), strict=True):
+            if dual > 0.0:
+                self._left[number, key] = self._left.get((number, key), 0.0) + SHORTER * dual
 
     def meet(self, chunk: Chunk, classes: np.ndarray, weight: np.ndarray) -> None:
         """Take rows, their classes, and u of each."""
         rows, model = self._model.near.moved(chunk), self._model
         entries = int(np.diff(rows.indptr).max(initial=0))
         self._scores += float(weight @ self._errors(model.coefficients, squared_norms(rows), entries))
-        for key, room in zip(_keys(chunk, classes), (model.C * weight).tolist(), strict=True):
-            if key in self._left:
-                self._left[key] -= room
+        for number, key, room in zip(classes.tolist(), row_keys(chunk), (model.C * weight).tolist(), strict=True):
+            if (number, key) in self._left:
+                self._left[number, key] -= room
 
     @property
     def resolution(self) -> float:
@@ -85,11 +83,3 @@ class KernelClaim:
         """The errors of scores with these coefficients, of rows with these squared norms and at most so many entries."""
         most, constant = max(entries, self._entries), self._model.problem.constant**2
         return self._model.near.rounding(squares, self._squares, coefficients, most, constant)
-
-
-def _keys(rows: Chunk, classes: np.ndarray) -> Iterator[tuple[int, bytes, bytes]]:
-    """The class, features and values of each row, in a form that is equal for equal rows."""
-    columns = np.ascontiguousarray(rows.indices, np.int64)
-    values = np.ones(len(columns)) if rows.data is None else np.ascontiguousarray(rows.data, np.float64)
-    for (start, stop), number in zip(pairwise(rows.indptr.tolist()), classes.tolist(), strict=True):
-        yield number, columns[start:stop].tobytes(), values[start:stop].tobytes()

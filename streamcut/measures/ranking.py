@@ -70,7 +70,7 @@ class RankingMeasures:
         by_label = np.lexsort((-y, query))
         ideal = y[by_label]
         levels = np.empty(len(y), np.int64)
-        levels[by_label] = _levels(ideal, new)
+        levels[by_label], pairs = _ranks(ideal, new)
         by_score = np.lexsort((-scores, query))
         y, scores, levels = y[by_score], scores[by_score], levels[by_score]
         swapped, precision = np.empty(len(starts) - 1), np.empty(len(starts) - 1)
@@ -85,7 +85,7 @@ class RankingMeasures:
         return {
             "qid": qid[starts[:-1]],
             "rows": sizes,
-            "pairs": _pairs(ideal, new, starts),
+            "pairs": pairs,
             "swapped": swapped,
             "average_precision": precision,
             **{f"ndcg_at_{k}": ndcg[:, c] for c, k in enumerate(CUTOFFS)},
@@ -99,28 +99,18 @@ class RankingMeasures:
         return y, scores, qid
 
 
-def _levels(falling: np.ndarray, new: np.ndarray) -> np.ndarray:
-    """Ranks of the labels of each query, 0 for the lowest; `falling` labels descend within each query."""
-    if not len(falling):
-        return np.empty(0, np.int64)
-    steps = np.append(False, falling[1:] != falling[:-1]) & ~new
-    down = np.cumsum(steps)
-    query = np.cumsum(new) - 1
-    last = np.append(np.flatnonzero(new)[1:], len(new)) - 1
-    return down[last][query] - down
+def _ranks(falling: np.ndarray, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(the rank of each label in its query, int64 (n,), 0 for the lowest; the pairs of each query with different labels).
 
-
-def _pairs(falling: np.ndarray, new: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Pairs of rows of each query with different labels."""
-    sizes = np.diff(starts)
+    `falling` labels descend within each query; `new` says where one begins.
+    """
     if not len(falling):
-        return sizes
-    run = np.flatnonzero(np.append(True, falling[1:] != falling[:-1]) | new)
-    lengths = np.diff(np.append(run, len(falling)))
-    query = (np.cumsum(new) - 1)[run]
-    equal = np.zeros(len(sizes), np.int64)
-    np.add.at(equal, query, lengths * lengths)
-    return (sizes * sizes - equal) // 2
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    starts = np.append(np.flatnonzero(new), len(new))
+    run = np.cumsum(np.append(True, falling[1:] != falling[:-1]) | new) - 1  # of equal labels of a query
+    sizes, lengths = np.diff(starts), np.bincount(run)
+    equal = np.add.reduceat(lengths * lengths, run[starts[:-1]])
+    return np.repeat(run[starts[1:] - 1], sizes) - run, (sizes * sizes - equal) // 2
 
 
 class RocAreaMeasures:

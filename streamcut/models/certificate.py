@@ -43,7 +43,8 @@ _BECAUSE = {
     StopReason.TARGET: "the objective reached the target",
     StopReason.STALLED: "rounding allows no further progress",
     StopReason.IDLE: "four times the steps closed hardly any of the gap; features of one size, or a smaller C, may help",
-    StopReason.SCALE: "neither objective nor bound moves any more; columns of one size (--scale) or more --max-cuts may help",
+    StopReason.SCALE: "neither objective nor bound moves any more; features of one size (losses of rows: --scale std) or a "
+    "larger --tol may help",
     StopReason.INTERRUPTED: "it was interrupted",
     StopReason.EPOCHS: "the requested number of epochs is done",
     StopReason.SETTLED: "the error on held-out rows no longer falls",

@@ -161,7 +161,7 @@ class Checkpoints:
     """
 
     def __init__(self, options: CheckpointOptions, identity: dict[str, Any]) -> None:
-        self.found: StoredCheckpoint | None = None
+        self.stored: StoredCheckpoint | None = None
         self._options = options
         self._identity = json.loads(json.dumps(identity))
         self._remote = is_url(options.directory)
@@ -221,8 +221,8 @@ class Checkpoints:
             return
         if not self._options.resume:
             raise UsageError(f"{place} holds the checkpoint of a run; continue it with --resume, or remove the folder")
-        self.found = open_checkpoint(path, f"{place}/{NAME}")
-        theirs = self.found.record["identity"]
+        self.stored = open_checkpoint(path, f"{place}/{NAME}")
+        theirs = self.stored.record["identity"]
         differing = [
             f"{key} ({theirs.get(key)!r}, now {self._identity.get(key)!r})"
             for key in sorted(theirs.keys() | self._identity.keys())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 _KEPT = 64 << 20  # bytes of support vectors that stay in memory
+_BLOCK = 1 << 18  # kernel values at a time; with `_squares` it decides the last bits of scores, which model files keep
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,7 +100,15 @@ class KernelModel(Model):
     def _vectors(self) -> Vectors:
         rows = self.support_rows
         size = dense_bytes(self.n_support, float(np.diff(rows.indptr).max(initial=0)), self.n_features)
-        return Vectors(self.near, rows, self.n_features, kept=size <= _KEPT)
+        return Vectors(self.near, rows, self.n_features, block=_BLOCK, squares=self._squares(), kept=size <= _KEPT)
+
+    def _squares(self) -> np.ndarray:
+        """‖support_j‖² less the centre, float64 (n_support,)."""
+        X, centre = self.support, self.near.centre
+        if centre is None:
+            return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+        rows = (centre.moved_there(X[j : j + 8].toarray()) for j in range(0, self.n_support, 8))  # dense, a few at a time
+        return np.concatenate([np.einsum("ij,ij->i", few, few) for few in rows])
 
     @cached_property
     def near(self) -> Kernel:
@@ -116,6 +125,14 @@ class KernelModel(Model):
         return {"kernel": self.kernel.as_dict(), "facts": self.facts, **self.result()}
 
 
+def row_keys(rows: Any) -> Iterator[tuple[bytes, bytes]]:
+    """The features and values of each row of a chunk or a CSR array, equal for equal rows."""
+    columns = np.ascontiguousarray(rows.indices, np.int64)
+    values = np.ones(len(columns)) if rows.data is None else np.ascontiguousarray(rows.data, np.float64)
+    for start, stop in pairwise(rows.indptr.tolist()):
+        yield columns[start:stop].tobytes(), values[start:stop].tobytes()
+
+
 def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelModel:
     """Model k of `models`, all with the same kernel, scores `labels[k]`; a row that several models keep is stored once.
 
@@ -125,8 +142,7 @@ def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelMo
     import scipy.sparse as sp
 
     support = sp.vstack([model.support for model in models], format="csr")
-    parts = (slice(*ends) for ends in pairwise(support.indptr.tolist()))
-    keys = [support.indices[part].tobytes() + b"|" + support.data[part].tobytes() for part in parts]
+    keys = list(row_keys(support))
     places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     where = np.array([places[key] for key in keys], np.int64)
     first = np.unique(where, return_index=True)[1]

@@ -47,12 +47,10 @@ def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"$recipe": "recipe"}
     if isinstance(value, Enum):
         return {"$class": type(value).__name__, "value": value.value}
-    if hasattr(value, "_fields"):
-        return {"$class": type(value).__name__} | {each: packed(getattr(value, each), name, arrays) for each in value._fields}
-    if is_dataclass(value):
-        parts = {each.name: getattr(value, each.name) for each in fields(value) if each.init and each.compare}
+    if hasattr(value, "_fields") or is_dataclass(value):
+        keys = getattr(value, "_fields", None) or [part.name for part in fields(value) if part.init and part.compare]
         start = f"{name}." if name else ""
-        return {"$class": type(value).__name__} | {key: packed(part, start + key, arrays) for key, part in parts.items()}
+        return {"$class": type(value).__name__} | {key: packed(getattr(value, key), start + key, arrays) for key in keys}
     if hasattr(value, "indptr"):
         return {"$csr": list(value.shape)} | {key: packed(getattr(value, key), f"{name}.{key}", arrays) for key in _ROWS}
     if isinstance(value, dict):
@@ -70,7 +68,10 @@ def unpacked(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if not isinstance(value, dict):
         return value
     if "$array" in value:
-        return _numbers(value["$array"], arrays)
+        array = arrays[value["$array"]]
+        if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise ValueError(f"{value['$array']} is {array.dtype} {array.shape}, expected finite numbers")
+        return array
     if "$recipe" in value:
         return Recipe.from_json(arrays[value["$recipe"]].tobytes())
     if "$tuple" in value:
@@ -79,29 +80,21 @@ def unpacked(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "$csr" in value:
         from scipy.sparse import csr_array  # its import takes 0.1 s, which linear models can avoid
 
-        rows = csr_array(tuple(parts[key] for key in _ROWS), shape=tuple(value["$csr"]))
-        _check_rows(rows, rows.shape[1])
-        return rows
+        return _checked(csr_array(tuple(parts[key] for key in _ROWS), shape=tuple(value["$csr"])), value["$csr"][1])
     if "$class" not in value:
         return parts
     if value["$class"] not in _MODULES:
         raise ValueError(f"{shown(value['$class'])} is no part of a model")
     made = getattr(import_module(f"streamcut.{_MODULES[value['$class']]}"), value["$class"])(**parts)
     if value["$class"] == "NystroemMap":
-        _check_rows(made.landmarks, made.dimension)
+        _checked(made.landmarks, made.dimension)
     return made
 
 
-def _numbers(name: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
-    found = arrays[name]
-    if found.dtype.kind not in "iuf" or not np.isfinite(found).all():
-        raise ValueError(f"{name} is {found.dtype} {found.shape}, expected finite numbers")
-    return found
-
-
-def _check_rows(rows: Any, n_features: int) -> None:
-    """Raise ValueError unless all entries of CSR rows are where they should be: compiled code checks no bounds."""
+def _checked(rows: Any, n_features: int) -> Any:
+    """CSR rows. Raises ValueError unless all entries are where they should be: compiled code checks no bounds."""
     starts, indices, values = rows.indptr, rows.indices, rows.data
     fit = len(starts) and starts[0] == 0 and starts[-1] == len(indices) == len(values) and (np.diff(starts) >= 0).all()
     if not fit or (len(indices) and not 0 <= indices.min() <= indices.max() < n_features):
         raise ValueError(f"rows whose entries are not among their {n_features:,} features")
+    return rows

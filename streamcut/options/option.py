@@ -57,7 +57,7 @@ SIZE = Check("is no text such as '2GB' or 'auto'", lambda value: isinstance(valu
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What is known of an option beside its name, its default and its type.
+    """What is known of an option besides its name, its default and its type.
 
     help     what it does, for the command line and for Python
     group    the heading under which the command line lists it
@@ -68,8 +68,10 @@ class Option:
              (separated by commas, given once or often), "texts" (given once or often); "": as it is annotated
     choices  the values that it may have; `check`: whether one makes sense
     tasks    that have it; None: all. `solvers`: names, families or kinds of those that have it, with blanks between; None: all
+    kernels  those that use it, with blanks between; None: all
     role     "resource": where and how fast a run goes; "limit": how long; "watcher": what is measured meanwhile. These never
              decide which bits come out; "" does
+    setting  of one loss, solver, kernel or task: the command line has it as --set NAME=VALUE
     tried    other values with which tests show that it has an effect, or pairs (what else is asked for, other value)
     """
 
@@ -84,7 +86,9 @@ class Option:
     check: Check | None = None
     tasks: tuple[str, ...] | None = None
     solvers: str | None = None
+    kernels: str | None = None
     role: str = ""
+    setting: bool = False
     tried: tuple[Any, ...] = ()
 
     def of_solver(self, *names: str) -> bool:
@@ -93,8 +97,8 @@ class Option:
 
     def in_python(self) -> str:
         """What it does, for a docstring: other options go by their names in Python."""
-        told = re.sub(r"  \[default: (.*?)\]", r" Default: \1.", self.help)
-        text = re.sub(r"--([A-Za-z][\w-]*)", lambda found: f"`{found[1].replace('-', '_')}`", told)
+        help_ = re.sub(r"  \[default: (.*?)\]", r" Default: \1.", self.help)
+        text = re.sub(r"--([A-Za-z][\w-]*)", lambda match: f"`{match[1].replace('-', '_')}`", help_)
         return f"{text} {self.python}".strip()
 
 
@@ -108,13 +112,13 @@ def option(default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002 - th
 
 def changed(record: Any, name: str, **more: Any) -> Any:
     """Option `name` of `record` for a class derived from it, where it is declared a little differently."""
-    known = record.__dataclass_fields__[name]
-    return field(default=known.default, metadata={"option": replace(known.metadata["option"], **more)})
+    declaration = record.__dataclass_fields__[name]
+    return field(default=declaration.default, metadata={"option": replace(declaration.metadata["option"], **more)})
 
 
 def options_of(record: Any) -> dict[str, Option]:
     """The options of a record, or of its class, by their names in Python; it may have other fields."""
-    return {name: each.metadata["option"] for name, each in record.__dataclass_fields__.items() if each.metadata}
+    return {name: member.metadata["option"] for name, member in record.__dataclass_fields__.items() if member.metadata}
 
 
 def default_of(record: Any, name: str) -> Any:
@@ -122,9 +126,9 @@ def default_of(record: Any, name: str) -> Any:
     return record.__dataclass_fields__[name].default
 
 
-def flag(name: str, known: Option) -> str:
+def flag(name: str, declaration: Option) -> str:
     """An option as it is written on the command line."""
-    return "--" + (known.flag or name.replace("_", "-"))
+    return "--" + (declaration.flag or name.replace("_", "-"))
 
 
 def expect_valid(record: Any, *, flags: bool = False) -> None:
@@ -133,20 +137,20 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
 
     `flags`: messages name options as the command line does.
     """
-    for name, each in record.__dataclass_fields__.items():
-        if (given := getattr(record, name)) is each.default:  # which is valid, and most are it
+    for name, member in record.__dataclass_fields__.items():
+        if (raw := getattr(record, name)) is member.default:  # which is valid, and most are it
             continue
-        object.__setattr__(record, name, value := declared(plain(given), each.type))
-        known = each.metadata.get("option", _ANY)
-        chosen = not known.choices or value in known.choices
-        absent = value is None and each.default is not None and "None" not in str(each.type)  # it has no state "not given"
-        if chosen and (known.check is None or (known.check(value) and not absent)):
+        object.__setattr__(record, name, value := declared(plain(raw), member.type))
+        declaration = member.metadata.get("option", _ANY)
+        chosen = not declaration.choices or value in declaration.choices
+        absent = value is None and member.default is not None and "None" not in str(member.type)  # it has no state "not given"
+        if chosen and (declaration.check is None or (declaration.check(value) and not absent)):
             continue
-        where = flag(name, known)
+        where = flag(name, declaration)
         where = where if flags else where[2:].replace("-", "_")
         if not chosen:
-            raise UsageError(f"{where}: {unknown(value, [str(choice) for choice in known.choices if choice is not None])}")
-        raise UsageError(f"{where}: {value!r} {known.check.complaint}")
+            raise UsageError(f"{where}: {unknown(value, [str(choice) for choice in declaration.choices if choice is not None])}")
+        raise UsageError(f"{where}: {value!r} {declaration.check.complaint}")
 
 
 def declared(value: Any, kind: Any) -> Any:
@@ -160,9 +164,11 @@ def declared(value: Any, kind: Any) -> Any:
         return value
 
 
-def having(record: Any, **wanted: str) -> tuple[str, ...]:
+def having(record: Any, **wanted: Any) -> tuple[str, ...]:
     """The options of a record of which something is said: role="limit"."""
-    return tuple(name for name, each in options_of(record).items() if all(getattr(each, k) == v for k, v in wanted.items()))
+    return tuple(
+        name for name, declaration in options_of(record).items() if all(getattr(declaration, k) == v for k, v in wanted.items())
+    )
 
 
 def documented(record: Any) -> Callable[[_Function], _Function]:
@@ -177,14 +183,14 @@ def documented(record: Any) -> Callable[[_Function], _Function]:
     return described
 
 
-def _entry(each: Field) -> str:
-    known: Option = each.metadata["option"]
-    text = known.in_python()
-    words = [f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in known.choices if choice is not None]
+def _entry(member: Field) -> str:
+    declaration: Option = member.metadata["option"]
+    text = declaration.in_python()
+    words = [f'"{choice}"' if isinstance(choice, str) else str(choice) for choice in declaration.choices if choice is not None]
     if words:
         text += " One of " + ", ".join(words) + "."
-    if not (each.default is None or each.default is False or each.default == ()):
-        text += " Default: " + (f'"{each.default}"' if isinstance(each.default, str) else f"{each.default}") + "."
+    if not (member.default is None or member.default is False or member.default == ()):
+        text += " Default: " + (f'"{member.default}"' if isinstance(member.default, str) else f"{member.default}") + "."
     hanging = " " * (_INDENT + _NAMES)
-    head = f"{' ' * _INDENT}{(known.flag.replace('-', '_') or each.name) + '  ':<{_NAMES}}"
+    head = f"{' ' * _INDENT}{(declaration.flag.replace('-', '_') or member.name) + '  ':<{_NAMES}}"
     return textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=hanging, break_on_hyphens=False)

@@ -31,7 +31,7 @@ _POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
 def _of_loss(name: str) -> dict[str, Any]:
     """tasks, for option `name` that only some losses of single rows have: those with targets as these losses take."""
     targets = {loss.targets for loss in ROW_LOSSES.values() if name in loss.options}
-    return {"tasks": tuple({"labels": "binary", "numbers": "regression"}[each] for each in sorted(targets))}
+    return {"tasks": tuple({"labels": "binary", "numbers": "regression"}[kind] for kind in sorted(targets))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,22 @@ class TrainDeclarations:
         tried=("f1", "error", "logistic", "squared-hinge", "softmax", "huber", "poisson"))
     epsilon: float = _learnt(0.1, "ε-insensitive losses: residuals up to ε cost nothing.",
         check=Check(NOT_NEGATIVE.complaint, lambda value: 0.0 <= value < _LARGEST), **_of_loss("epsilon"),
-        solvers="linear budgeted", tried=(({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)))
+        solvers="linear budgeted", setting=True,
+        tried=(({"loss": "epsilon-insensitive"}, 0.3), ({"loss": "squared-epsilon-insensitive"}, 0.3)))
     delta: float = _learnt(1.0, "Huber loss: the residual at which it becomes linear.",
         check=Check(ABOVE_0.complaint, lambda value: 0.0 < value < _LARGEST), **_of_loss("delta"), solvers="linear",
-        tried=(({"loss": "huber"}, 0.5),))
+        tried=(({"loss": "huber"}, 0.5),), setting=True)
     quantile: float = _learnt(0.5, "Quantile loss: the share of the targets that should lie below.",
         check=Check("is not a number above 0 and below 1", lambda value: 0.0 < value < 1.0), **_of_loss("quantile"),
-        solvers="linear budgeted", tried=(({"loss": "quantile"}, 0.7),))
+        solvers="linear budgeted", tried=(({"loss": "quantile"}, 0.7),), setting=True)
     k: str | None = _learnt(None, "For prec@k and rec@k: a number of rows (100) or a share of them (10%).", metavar="ROWS",
-        tasks=("binary",), solvers="cutting-planes", tried=("40%",))
+        tasks=("binary",), solvers="cutting-planes", tried=("40%",), setting=True)
     strategy: str = _learnt("crammer-singer", "Multiclass: one joint problem for all classes, or one-vs-rest.",
         python='Loss "softmax" is joint anyway.', choices=("crammer-singer", "one-vs-rest"), tasks=("multiclass",),
         solvers="linear", tried=("one-vs-rest",))
     # of task roc-area, one list of pairs, both are the same
     normalisation: str = _learnt("pairs", "Ranking: average over all pairs, or over queries of each query's average.",
-        choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes newton", tried=("queries",))
+        choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes newton", tried=("queries",), setting=True)
     # a path, or a model in memory
     warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory. Linear "
         "solvers take its weights, and on the same data its witness; bsca and bsgd its support vectors and steps, and rows of "
@@ -116,38 +117,40 @@ class TrainDeclarations:
         tried=("ocas", "cpa"))
     cut: Literal["predicted", "exact"] = _algorithm("predicted",
         "Where OCAS takes its cuts: predicted needs one pass an iteration, exact (the paper) two.",
-        choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",))
+        choices=("predicted", "exact"), tasks=(*SINGLE, "sequence"), solvers="ocas", tried=("exact",), setting=True)
     max_cuts: int | None = _algorithm(None,
         "Maximum number of cutting planes in memory, each as long as the weights.",
         python="None: as many as fit in 128 MiB, 20 to 1000, fewer when memory is short; newton 8.",
-        check=whole(2), solvers="newton cutting-planes sampled", tried=(4,))
+        check=whole(2), solvers="newton cutting-planes sampled", tried=(4,), setting=True)
     sweeps: int = _algorithm(50, "bundle-dca: maximum number of sweeps (epochs over cached rows) after a pass.", check=whole(0),
-        tasks=SINGLE, solvers="bundle-dca", tried=(0,))
+        tasks=SINGLE, solvers="bundle-dca", tried=(0,), setting=True)
     seed: int = _algorithm(0, "Random seed of bundle-dca, of all kernel solvers except smo, of --nystroem and --fourier.",
         check=whole(0), solvers="bundle-dca budgeted stochastic sampled", tried=(1, (_FEATURES, 1), (_WAVES, 1)))
     kernel: str = _kernel("linear", "rbf: exp(−γ‖x−x′‖²), poly: (γ⟨x,x′⟩ + coef0)^degree.", choices=("linear", "rbf", "poly"),
         tried=("rbf", "linear", "poly"))
     gamma: float | str = _kernel("auto", "γ; auto: 1 / (features × variance of all values).", metavar="NUMBER", kind="number",
-        check=_GAMMA, tried=(0.1, (_FEATURES, 0.1)))
-    degree: int = _kernel(3, "Degree of the polynomial kernel.", check=whole(1), tried=(2, (_POLY, 2)))
-    coef0: float = _kernel(0.0, "Constant term of the polynomial kernel.", check=NOT_NEGATIVE, tried=(1.0, (_POLY, 1.0)))
+        check=_GAMMA, tried=(0.1, (_FEATURES, 0.1)), kernels="rbf poly")
+    degree: int = _kernel(3, "Degree of the polynomial kernel.", check=whole(1), tried=(2, (_POLY, 2)), setting=True,
+        kernels="poly")
+    coef0: float = _kernel(0.0, "Constant term of the polynomial kernel.", check=NOT_NEGATIVE, tried=(1.0, (_POLY, 1.0)),
+        setting=True, kernels="poly")
     nystroem: int | None = _kernel(None, "Linear solvers: approximate the kernel by features from this many random rows.",
-        metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),))
+        metavar="ROWS", check=whole(1), solvers="linear", tried=(({"kernel": "rbf"}, 12),), kernels="rbf poly")
     fourier: int | None = _kernel(None, "Linear solvers: approximate the rbf kernel by this many random waves.",
         metavar="FEATURES", check=Check("is not an even number, 2 or above", lambda value: value >= 2 and value % 2 == 0),
-        solvers="linear", tried=(({"kernel": "rbf"}, 12),))
+        solvers="linear", tried=(({"kernel": "rbf"}, 12),), kernels="rbf poly")
     budget: int | None = _kernel(None, "bsca, bsgd: maximum number of support vectors (default 500).", metavar="VECTORS",
         check=whole(2), solvers="budgeted", tried=(5,))
     maintenance: str = _kernel("auto", "bsca, bsgd: how the budget is kept; auto: merge for rbf, else project.",
-        choices=("auto", "merge", "remove", "project", "none"), solvers="budgeted", tried=("remove", "project"))
+        choices=("auto", "merge", "remove", "project", "none"), solvers="budgeted", tried=("remove", "project"), setting=True)
     epochs: float | None = _kernel(None, "Stochastic solvers: number of epochs (default 1).", check=ABOVE_0,
-        solvers="budgeted stochastic", tried=(3.0,))
+        solvers="budgeted stochastic", tried=(3.0,), setting=True)
     nu: float | None = _kernel(None, "One class: share of rows left outside (default 0.5). sbp: mean slack per row, not C.",
         check=_POSITIVE, tasks=("binary", "one-class"), solvers="cutting-planes sbp", tried=(0.4,))
     kernel_cache: str = _kernel("auto", "smo: memory for kernel columns; auto: what is left of --memory.", metavar="SIZE",
-        check=SIZE, solvers="smo", role="resource")
+        check=SIZE, solvers="smo", role="resource", setting=True)
     samples: int | None = _kernel(None, "Sampled cuts: rows per cut.", metavar="ROWS", check=whole(2), solvers="sampled",
-        tried=(5,))
+        tried=(5,), setting=True)
     tol: float | None = _stop(1e-3, "Stop when the gap, in units of mean loss, is at most this; 0: off.",
         python="That is, gap ≤ tol·C·Σu_i. None is off, too.", check=NOT_NEGATIVE, solvers="linear sampled smo",
         tried=(({"tol_relative": None}, 0.2),))
@@ -164,7 +167,7 @@ class TrainDeclarations:
     memory: str = _machine("auto", "Peak memory of the process: 4GB, 512MiB, 50%, auto.", check=SIZE, role="resource")
     row_cache: str | None = _machine("auto",
         "bundle-dca: memory for the rows that matter most (2GB, none, or 30% of the data); auto: 30% up to 128MiB, then 10%.",
-        check=SIZE, tasks=SINGLE, solvers="bundle-dca", tried=("0", "20%"))
+        check=SIZE, tasks=SINGLE, solvers="bundle-dca", tried=("0", "20%"), setting=True)
     scratch: str | None = _machine(None,
         "Folder for what does not fit in memory: row state.", python="None: TMPDIR, else /var/tmp.",
         metavar="DIR", role="resource")
@@ -172,7 +175,7 @@ class TrainDeclarations:
         role="resource")
     lanes: int | None = _machine(None, "Fixed ranges of rows, each summed in order: the same number gives the same bits on any "
         "machine. Default of bundle-dca for losses of single rows, without --l1: one, which takes fewer passes; a second thread, "
-        "or the workers of a cluster, read and score for it.", check=whole(1), solvers="linear", tried=(2,))
+        "or the workers of a cluster, read and score for it.", check=whole(1), solvers="linear", tried=(2,), setting=True)
     scheduler: str = _machine("threads",
         "Where passes run: on threads, in this thread alone (sync), on a local Dask cluster, or on the one at an address.",
         python='A scheduler file (.json) is an address, too; or a distributed.Client (streamcut.execution.cluster).',

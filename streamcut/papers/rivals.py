@@ -7,8 +7,6 @@ Stops     with streamcut.papers.rounds.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamcut.papers.rounds import KernelMethod, Responses
@@ -30,8 +28,8 @@ class KernelPegasos(KernelMethod):
 
     kept = (*KernelMethod.kept, "steps")
 
-    def __init__(self, responses: Responses, *, C: float, **given: Any) -> None:
-        super().__init__(responses, **given)
+    def __init__(self, responses: Responses, *, C: float, random: np.random.Generator) -> None:
+        super().__init__(responses, random=random)
         self._lambda = 1.0 / (C * responses.n_rows)
         self.steps = 0
 
@@ -54,8 +52,8 @@ class Shuffled(KernelMethod):
     kept: tuple[str, ...] = (*KernelMethod.kept, "order")
     resized = ("order",)
 
-    def __init__(self, responses: Responses, **given: Any) -> None:
-        super().__init__(responses, **given)
+    def __init__(self, responses: Responses, *, random: np.random.Generator) -> None:
+        super().__init__(responses, random=random)
         self.order = np.empty(0, np.int64)
 
     def next_row(self) -> int:
@@ -90,8 +88,8 @@ class KernelSDCA(Shuffled):
     Rows with unchanged α_i cost no kernel evaluation.
     """
 
-    def __init__(self, responses: Responses, *, C: float, **given: Any) -> None:
-        super().__init__(responses, **given)
+    def __init__(self, responses: Responses, *, C: float, random: np.random.Generator) -> None:
+        super().__init__(responses, random=random)
         self._C = C
 
     def iterate(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +32,15 @@ class Responses(Kept):
 
     kept = ("c", "alpha", "c_sum", "alpha_sum", "evaluations")
 
-    def __init__(self, chunk: Chunk, kernel: Kernel, signs: np.ndarray, dimension: int, parts: int = 1, map_: Any = map) -> None:
+    def __init__(
+        self,
+        chunk: Chunk,
+        kernel: Kernel,
+        signs: np.ndarray,
+        dimension: int,
+        parts: int = 1,
+        map_: Callable[..., Iterable[np.ndarray]] = map,
+    ) -> None:
         """Columns are computed in so many `parts` by `map_`, a pool's or Python's."""
         self.n_rows, self.signs, self.evaluations = chunk.n_rows, signs, 0
         self._chunk, self._kernel, self._dimension, self._map = chunk, kernel, dimension, map_
@@ -105,9 +113,9 @@ class Round:
     def columns(self) -> dict[str, str]:
         """Formatted values for display, by name."""
         held_out = {} if self.error is None else {"held-out error": f"{100 * self.error:.3g} %"}
-        own = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
+        figures = {name.replace("_", " "): f"{value:.4g}" for name, value in self.figures.items()}
         counts = {"rows seen": self.rows_seen, "kernel evaluations": self.evaluations, "support": self.support}
-        return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **own}
+        return {**{name: f"{count:,}" for name, count in counts.items()}, **held_out, **figures}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

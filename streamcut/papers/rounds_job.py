@@ -52,8 +52,8 @@ class RoundsJob(ExactKernelJob):
         needs = super().needs(manifest)
         if self.held_out is None:
             return needs
-        own = 0 if self.held_out.manifest.backend == "memory" else buffer_bytes(self.held_out.manifest)
-        return replace(needs, more=(*needs.more, ("scoring held-out rows", _SCORING_BYTES + own)))
+        buffer = 0 if self.held_out.manifest.backend == "memory" else buffer_bytes(self.held_out.manifest)
+        return replace(needs, more=(*needs.more, ("scoring held-out rows", _SCORING_BYTES + buffer)))
 
     def _cache_wanted(self, m: int) -> tuple[int, int]:
         return 0, 0
@@ -71,8 +71,8 @@ class RoundsJob(ExactKernelJob):
     ) -> KernelModel:
         algorithm, signs = self.options.record.algorithm("binary"), self._signs(rows)
 
-        def model(alpha: np.ndarray, intercept: float, history: list[dict[str, Any]], **known: Any) -> KernelModel:
-            return self._model(manifest, kernel, rows, alpha * signs, intercept, history, **known)
+        def model(alpha: np.ndarray, intercept: float, history: list[dict[str, Any]], **fields: Any) -> KernelModel:
+            return self._model(manifest, kernel, rows, alpha * signs, intercept, history, **fields)
 
         def error(alpha: np.ndarray, intercept: float) -> float:
             assert self.held_out is not None
@@ -93,11 +93,11 @@ class RoundsJob(ExactKernelJob):
         options = self.options
         if not responses.diagonal.max() > 0.0:
             raise BadInputError("k(x, x) is 0 for every row: there is nothing to learn from")
-        given: dict[str, Any] = {"random": np.random.default_rng(options.seed)}
+        arguments: dict[str, Any] = {"random": np.random.default_rng(options.seed)}
         if options.nu is not None:
-            given["nu"] = options.nu
+            arguments["nu"] = options.nu
         elif "C" in options.record.options:
-            given["C"] = options.C
+            arguments["C"] = options.C
         if options.record.intercept:
-            given["bias"] = options.bias != 0.0
-        return algorithm(responses, **given)
+            arguments["bias"] = options.bias != 0.0
+        return algorithm(responses, **arguments)

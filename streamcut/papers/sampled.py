@@ -186,18 +186,18 @@ def _linear(s: SampledState, oracle: SampledOracle, number: int, epsilon: float)
     """One pass."""
     steps, place = points(s)
     line = oracle.line(s.bundle, steps)
-    found = oracle.measure(line, place, number, s.new)
-    risk = found.loss.sum(axis=1) / oracle.total_weight
+    sums = oracle.measure(line, place, number, s.new)
+    risk = sums.loss.sum(axis=1) / oracle.total_weight
     F = 0.5 * s.bundle.squares(steps) + oracle.c_bar * risk
     best, limit = int(np.argmin(F)), s.master.xi + epsilon
     redraws, cut = 0, None
     enough = bool(F[best] <= 0.5 * s.master.square + oracle.c_bar * limit)
-    if not enough and len(found.keys):  # else none is wrong at this point, and the next one is w
-        wrong = oracle.wrong(found)
-        cut = oracle.cut_from(found, wrong, line, place, s.bundle, 0, number)
+    if not enough and len(sums.keys):  # else none is wrong at this point, and the next one is w
+        wrong = oracle.wrong(sums)
+        cut = oracle.cut_from(sums, wrong, line, place, s.bundle, 0, number)
         while cut.value <= limit and redraws < _MOST_DRAWS:
             redraws += 1
-            cut = oracle.cut_from(found, wrong, line, place, s.bundle, redraws, number)
+            cut = oracle.cut_from(sums, wrong, line, place, s.bundle, redraws, number)
         cut = cut if cut.value > limit else None
     return _Look(float(F[best]), float(risk[-1]) - s.master.xi, cut, enough, float(steps[best]), redraws)
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import identity
+from streamcut.jobs.job import BundleJob, identity
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, kernel_model
 from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.jobs.sequence import chain
@@ -38,17 +38,13 @@ _ENTRY = 12  # the most bytes per entry of a kept row
 
 
 @dataclass(frozen=True)
-class SampledJob:
+class SampledJob(BundleJob):
     """`weighted`: rows or classes have weights."""
 
-    options: TrainOptions
     task: SampledTask
     problem: Problem
     samples: int
     weighted: bool
-    max_cuts: int
-    lanes: Lanes
-    workers: int
     distributable: ClassVar[bool] = False
     fewest_cuts: ClassVar[int] = _FEWEST_CUTS
 
@@ -69,7 +65,7 @@ class SampledJob:
         lanes = plan_lanes(statistics)
         workers = min(threads_wanted(options), len(lanes))
         weighted = statistics.weight_sum is not None or options.positive_weight != 1.0
-        job = cls(options, task, problem, samples, weighted, options.max_cuts or _MOST_CUTS, lanes, workers)
+        job = cls(options, lanes, workers, options.max_cuts or _MOST_CUTS, task, problem, samples, weighted)
         if options.max_cuts is not None:
             return job
         room = _CUT_BYTES / job._cut_bytes(manifest)

@@ -49,7 +49,7 @@ class SampledOracle:
 
     weighted     u are not all 1: they are read and summed first
     bias         the kernel gets + bias²: a constant feature, regularised like the others
-    keeps_scores all rows keep their scores by each of `max_cuts` cuts (4 bytes each): what `measure` needs
+    keeps_scores all rows keep their scores by each of `max_cuts` cuts (4 bytes a score): what `measure` needs
     evaluations  kernel values computed; `passes` and `traffic` count reads of the data
     """
 
@@ -89,10 +89,10 @@ class SampledOracle:
         if not self._expansions:
             return {**self._counted, "shapes": []}, {}
         cuts = list(self._expansions.values())
-        found: dict[str, Any] = {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
-        found |= {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
-        found |= {"cuts": list(self._expansions), "ends": np.cumsum([len(cut.numbers) for cut in cuts])}
-        arrays = {name: np.ascontiguousarray(found[name], kind) for name, kind in _ARRAYS.items()}
+        fields: dict[str, Any] = {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
+        fields |= {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
+        fields |= {"cuts": list(self._expansions), "ends": np.cumsum([len(cut.numbers) for cut in cuts])}
+        arrays = {name: np.ascontiguousarray(fields[name], kind) for name, kind in _ARRAYS.items()}
         return {**self._counted, "shapes": [list(array.shape) for array in arrays.values()]}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
@@ -100,15 +100,15 @@ class SampledOracle:
         arrays = {name: np.empty(shape, kind) for (name, kind), shape in zip(_ARRAYS.items(), numbers["shapes"], strict=True)}
         for name, array in arrays.items():
             fill(name, array)
-        ends, (distinct, places) = arrays["ends"], np.unique(arrays["numbers"], return_inverse=True)
+        ends, (distinct, index) = arrays["ends"], np.unique(arrays["numbers"], return_inverse=True)
         rows = fetch(self._runner.feed, distinct, Traffic())
         for t, slot in enumerate(arrays["cuts"].tolist()):
             here = slice(0 if t == 0 else ends[t - 1], ends[t])
-            own, by_row = take(rows, places[here]), {name: arrays[name][here] for name in _BY_ROW}
-            cut = Expansion(rows=own, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
+            support, by_row = take(rows, index[here]), {name: arrays[name][here] for name in _BY_ROW}
+            cut = Expansion(rows=support, constant=arrays["constant"][t], dense=arrays["dense"][t], **by_row)
             self._expansions[slot] = cut
             if self.keeps_scores:
-                self._read(CutScores(slot, cut, Vectors(self._kernel, own, self._dimension)))
+                self._read(CutScores(slot, cut, Vectors(self._kernel, support, self._dimension)))
         if numbers["block"] >= 0:
             self._draw_ahead(numbers["block"])
         self.passes, self.evaluations, self.traffic = numbers["passes"], numbers["evaluations"], Traffic(**numbers["traffic"])
@@ -169,8 +169,8 @@ class SampledOracle:
         cached = np.asarray(self._runner.rows["cached"][sample.numbers])
         self._runner.row_state.release(0, self.rows)
         path, _, _ = self._task.judge(sample.starts, sample.target, *line.at(float(line.steps[place]), line.ends(cached)))
-        live, each = cached[:, bundle.slots].astype(np.float64), sums.wrong / max(len(chosen), 1)
-        return self._cut(sample, path, live, bundle, float(sums.delta.sum()) / self.total_weight, each)
+        live, factor = cached[:, bundle.slots].astype(np.float64), sums.wrong / max(len(chosen), 1)
+        return self._cut(sample, path, live, bundle, float(sums.delta.sum()) / self.total_weight, factor)
 
     def glance(self, bundle: GramBundle, number: int) -> tuple[SampledCut, float]:
         """A cut of uniform sample `number` of all examples, and their mean loss at w (Algorithm 2, lines 12 to 16)."""
@@ -185,9 +185,9 @@ class SampledOracle:
         z = np.empty((sample.rows.n_rows, self._task.columns))
         sampled.mix(cached, np.arange(len(live)), bundle.mixture, z)
         path, loss, delta = self._task.judge(sample.starts, sample.target, z, self._dense(bundle, bundle.mixture))
-        each = self.examples / len(sample)
-        share = each / self.total_weight
-        cut = self._cut(sample, path, cached, bundle, float((sample.weight * delta).sum()) * share, each)
+        factor = self.examples / len(sample)
+        share = factor / self.total_weight
+        cut = self._cut(sample, path, cached, bundle, float((sample.weight * delta).sum()) * share, factor)
         return cut, float((sample.weight * loss).sum()) * share
 
     def answer(self, bundle: GramBundle, mixture: np.ndarray) -> tuple[Expansion, np.ndarray]:
@@ -208,25 +208,27 @@ class SampledOracle:
         factors = np.concatenate([-beta * expansion.factors for expansion, beta in live])
         np.add.at(coefficients, (place[:, None], columns), factors)
         constant = self._bias**2 * coefficients.sum(axis=0)
-        own = {name: np.concatenate([getattr(expansion, name) for expansion, _ in live])[first] for name in ("first", "weight")}
-        return Expansion(distinct, rows, columns, factors, constant, self._dense(bundle, mixture), **own), coefficients
+        fields = {
+            name: np.concatenate([getattr(expansion, name) for expansion, _ in live])[first] for name in ("first", "weight")
+        }
+        return Expansion(distinct, rows, columns, factors, constant, self._dense(bundle, mixture), **fields), coefficients
 
     def prove(self, bundle: GramBundle, support: Expansion, coefficients: np.ndarray) -> Proof:
         """F over all rows of an `answer`, and a lower bound from the master problem's solution. One pass, or Interrupted."""
         shares = shares_of(self._live(bundle, bundle.mixture), self.C)
         dual = np.zeros_like(coefficients)
         for cut, alpha in shares:
-            places = np.searchsorted(support.numbers, cut.numbers)
-            np.add.at(dual, (places[:, None], cut.columns), -np.sign(cut.factors) * alpha[:, None])
+            index = np.searchsorted(support.numbers, cut.numbers)
+            np.add.at(dual, (index[:, None], cut.columns), -np.sign(cut.factors) * alpha[:, None])
         work = proof_pass(self._task, self._kernel, support, coefficients, dual, shares, self._bias, self._statistics)
         return proof(self._read(work), work, self.C)
 
     def _cut(
-        self, sample: Examples, path: np.ndarray, scores: np.ndarray, bundle: GramBundle, b: float, each: float
+        self, sample: Examples, path: np.ndarray, scores: np.ndarray, bundle: GramBundle, b: float, factor: float
     ) -> SampledCut:
         """The cut of `sample` with the answers `path`, whose examples represent `each` of all; `scores` (n, cuts, columns) are by
         the live cuts."""
-        weight = np.repeat(sample.weight, np.diff(sample.starts)) * (each / self.total_weight)
+        weight = np.repeat(sample.weight, np.diff(sample.starts)) * (factor / self.total_weight)
         differ = np.flatnonzero((path != sample.target) & (weight > 0.0))
         columns, factors = self._task.contribution(sample.target[differ], path[differ])
         factors = factors * weight[differ, None]
@@ -234,9 +236,9 @@ class SampledOracle:
         constant = np.zeros(self._task.columns)
         np.add.at(constant, columns, factors)
         constant *= self._bias**2
-        dense = self._task.dense_part(sample.starts, sample.target, path) * (each / self.total_weight)
+        dense = self._task.dense_part(sample.starts, sample.target, path) * (factor / self.total_weight)
         lengths = np.diff(sample.starts)
-        first, u = (np.repeat(each, lengths)[differ] for each in (sample.numbers[sample.starts[:-1]], sample.weight))
+        first, u = (np.repeat(values, lengths)[differ] for values in (sample.numbers[sample.starts[:-1]], sample.weight))
         expansion = Expansion(sample.numbers[differ], rows, columns, factors, constant, dense, first, u)
         products = {
             slot: float(_along(scores[differ, t], expansion).sum() + dense @ self._expansions[slot].dense)
@@ -266,8 +268,10 @@ class SampledOracle:
                 starts = [block.first_row + group_starts(block)[:-1] for block in self._blocks(groups=True)]
                 self._starts = np.append(np.concatenate(starts), self.rows)
                 if len(self._starts) != self.examples + 1:
-                    found = len(self._starts) - 1
-                    raise CorruptError(f"{found:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`")
+                    queries = len(self._starts) - 1
+                    raise CorruptError(
+                        f"{queries:,} queries, but the manifest has {self.examples:,}; see `streamcut info --check`"
+                    )
         return self._starts
 
     def _draw_ahead(self, block: int) -> None:

@@ -168,8 +168,8 @@ class LossesPass(Pass):
         sums.offer(keys, first, np.diff(starts)[wrong], self.most)
 
     def merge(self, total: LossSums, part: LossSums) -> LossSums:
-        for own, other in zip(total.loss, part.loss, strict=True):
-            accumulate(other, own)
+        for loss, other in zip(total.loss, part.loss, strict=True):
+            accumulate(other, loss)
         accumulate(part.delta, total.delta)
         total.wrong += part.wrong
         total.offer(part.keys, part.first, part.lengths, self.most)

@@ -53,16 +53,16 @@ class Share(NamedTuple):
 
 def shares_of(live: list[tuple[Expansion, float]], C: float) -> list[Share]:
     """The shares of cuts with these coefficients in w, each example's α scaled down to the C u_i that the dual allows."""
-    found: dict[int, list[float]] = {}
+    by_first: dict[int, list[float]] = {}
     limits: dict[int, float] = {}
     shares = [Share(cut, beta * np.abs(cut.factors[:, 0])) for cut, beta in live]
     for cut, alphas in shares:
         begins = np.append(True, cut.first[1:] != cut.first[:-1])  # all rows of an example share its α
         columns = (array[begins].tolist() for array in (cut.first, alphas, C * cut.weight))
         for first, alpha, limit in zip(*columns, strict=True):
-            found.setdefault(first, []).append(alpha)
+            by_first.setdefault(first, []).append(alpha)
             limits[first] = limit
-    totals = {first: math.fsum(alphas) for first, alphas in found.items()}
+    totals = {first: math.fsum(alphas) for first, alphas in by_first.items()}
     scales = {first: min(1.0, limits[first] / total) if total > 0.0 else 1.0 for first, total in totals.items()}
     return [Share(cut, alpha * np.array([scales[first] for first in cut.first.tolist()])) for cut, alpha in shares]
 
@@ -140,7 +140,7 @@ class ProofPass(Pass):
         """Error bounds on each example's loss, the best sum of scores and transitions of its rows."""
         scores = self.score_doubt(self.w, squared_norms(self.kernel.moved(chunk)))
         sizes = 1.0 + 2.0 * (np.abs(z).max(axis=1) + float(np.abs(self.support.dense).max(initial=0.0)))
-        scores, sizes = (np.add.reduceat(each, starts[:-1]) for each in (scores, sizes))
+        scores, sizes = (np.add.reduceat(values, starts[:-1]) for values in (scores, sizes))
         return 2.0 * scores + gamma(1) * (2.0 * np.diff(starts) + _SPARE) * sizes
 
     def _add_transitions(self, share: Share, chunk: Chunk, starts: np.ndarray, target: np.ndarray, out: np.ndarray) -> None:
@@ -167,7 +167,7 @@ class ProofPass(Pass):
 
 
 def _within(numbers: np.ndarray, chunk: Chunk) -> tuple[slice, np.ndarray]:
-    """The slice of the increasing row numbers that lies in a chunk, and their places there."""
+    """The slice of the increasing row numbers that lies in a chunk, and their indices there."""
     first, last = np.searchsorted(numbers, (chunk.first_row, chunk.first_row + chunk.n_rows))
     return slice(int(first), int(last)), numbers[first:last] - chunk.first_row
 
@@ -193,14 +193,14 @@ def proof(sums: ProofSums, work: ProofPass, C: float) -> Proof:
     """The certificate from the sums of the pass, including rounding, also in products of scores and coefficients, as many
     as columns, and in the sums over cuts that form the coefficients.
     """
-    dense, own = work.support.dense, gamma(len(sums.dense) + _SPARE)
+    dense, rounding = work.support.dense, gamma(len(sums.dense) + _SPARE)
     half, loss = 0.5 * (float(sums.square.sum()) + float(dense @ dense)), float(sums.loss.sum())
-    doubt = 0.5 * (_square_doubt(work, work.w) + own * float(dense @ dense)) + C * float(sums.doubt.sum())
+    doubt = 0.5 * (_square_doubt(work, work.w) + rounding * float(dense @ dense)) + C * float(sums.doubt.sum())
     primal = above(half + C * loss, doubt + gamma(2 * _SPARE) * (half + C * loss))
     square = float(sums.dual_square.sum()) + float(sums.dense @ sums.dense)
     off = 2.0 * spacing(work.rounder) * sum(len(share.alpha) for share in work.shares)  # half a grid step for each of four terms
     size = float(np.abs(sums.dense).max(initial=0.0)) + off
-    doubt = _square_doubt(work, work.dual) + 2.0 * size * off + own * float(sums.dense @ sums.dense)
+    doubt = _square_doubt(work, work.dual) + 2.0 * size * off + rounding * float(sums.dense @ sums.dense)
     offset = DualPoint(work.dual, sums.dense).offset
     theta = 1.0 if square <= offset else offset / square  # along the ray the dual is a parabola
     point = DualPoint(theta * work.dual, theta * sums.dense)

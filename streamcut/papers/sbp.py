@@ -22,7 +22,7 @@ the optimum, "known to us".)
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,16 +63,16 @@ class WaterLevel:
     """
 
     def __init__(self, signs: np.ndarray, *, bias: bool) -> None:
-        self.basins = [np.flatnonzero(signs == own) for own in (1, -1)] if bias else [np.arange(len(signs))]
+        self.basins = [np.flatnonzero(signs == sign) for sign in (1, -1)] if bias else [np.arange(len(signs))]
         self.two = bias
 
     def find(self, c: np.ndarray, volume: float, near: Level | None = None, slack: float = 0.0) -> Level:
         """The level of `volume`; rows further from those of `near` than `slack` are sorted only if needed."""
-        found = None
+        level = None
         if near is not None:
             window = [(level - slack, level + slack) for level in (near.positive, near.negative)]
-            found = Basins([c[rows] for rows in self.basins], window).level(volume)
-        return found or self.whole(c).of(volume)
+            level = Basins([c[rows] for rows in self.basins], window).level(volume)
+        return level or self.whole(c).of(volume)
 
     def whole(self, c: np.ndarray) -> Basins:
         """The basins of these responses, for one volume after another."""
@@ -83,16 +83,18 @@ class Basins:
     """The basins with these `heights`, of each the rows in its window (low, high) sorted."""
 
     def __init__(self, heights: list[np.ndarray], windows: list[tuple[float, float]]) -> None:
-        below = [own[own < low] for own, (low, _) in zip(heights, windows, strict=False)]
-        self._floors = [np.sort(own[(own >= low) & (own <= high)]) for own, (low, high) in zip(heights, windows, strict=False)]
-        self._sizes = [len(own) for own in heights]
+        below = [basin[basin < low] for basin, (low, _) in zip(heights, windows, strict=False)]
+        self._floors = [
+            np.sort(basin[(basin >= low) & (basin <= high)]) for basin, (low, high) in zip(heights, windows, strict=False)
+        ]
+        self._sizes = [len(basin) for basin in heights]
         self._first = max(map(len, below))  # of the ranks to try
         self._starts = [self._first - len(under) for under in below]
         parts = list(zip(below, self._floors, self._starts, strict=True))
         self._n = max(min(len(floor) - start for _, floor, start in parts), 0)
-        known = sum(under.sum() + floor[:start].sum() for under, floor, start in parts)
+        covered = sum(under.sum() + floor[:start].sum() for under, floor, start in parts)
         sums = np.sum([floor[start : start + self._n] for _, floor, start in parts], axis=0)
-        self._totals = known + np.cumsum(sums)
+        self._totals = covered + np.cumsum(sums)
         self._poured = np.arange(self._first + 1, self._first + self._n + 1) * sums - self._totals
 
     def level(self, volume: float) -> Level | None:
@@ -126,9 +128,10 @@ class StochasticBatchPerceptron(KernelMethod):
     kept = (*KernelMethod.kept, "steps", "_level", "_square", "_slack", "_next", "_volume")
 
     def __init__(
-        self, responses: Responses, *, nu: float | None = None, C: float | None = None, bias: bool = False, **given: Any
-    ) -> None:
-        super().__init__(responses, **given)
+        self, responses: Responses, *, random: np.random.Generator, nu: float | None = None, C: float | None = None,
+        bias: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(responses, random=random)
         self.steps = 0
         self._C = C
         self._levels = WaterLevel(responses.signs, bias=bias)
@@ -144,7 +147,7 @@ class StochasticBatchPerceptron(KernelMethod):
         """One step."""
         self.steps += 1
         c = self.responses.c
-        level = self._levels.find(c, self._volume, Level(*self._level) if self._level else None, self._slack)  # type: ignore[arg-type]
+        level = self._levels.find(c, self._volume, Level._make(self._level) if self._level else None, self._slack)
         self._level = list(level)
         row = self._drawn(c, level)
         self.rows_seen += 1

@@ -45,7 +45,7 @@ class StructuredTask(Protocol):
         """The cost of `answer` if y is true: at least 0, and 0 for y itself."""
 
     def argmax(self, w: np.ndarray, x: Any, y: np.ndarray | None = None) -> Any:
-        """The answer with the largest ⟨w, Ψ(x, ŷ)⟩ or, when y is given, the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩."""
+        """The answer with the largest ⟨w, Ψ(x, ŷ)⟩ or, with a y, the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩."""
 
 
 def examples(chunk: Chunk, n_features: int) -> Iterator[tuple[sp.csr_array, np.ndarray]]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamcut import __version__
-from streamcut.config import COMMON, IN_MEMORY, ROWS_IN_MEMORY, SETTINGS, TrainOptions
+from streamcut.config import COMMON, IN_MEMORY, OPTIONS, ROWS_IN_MEMORY, SETTINGS, TrainOptions, of_other_kernels
 from streamcut.errors import BadInputError
 from streamcut.evaluation import collect
 from streamcut.foundation.opened import read_lines
@@ -161,11 +161,11 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
     known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
-        if name not in known or value == field.default or (name == "gamma" and asked.get("kernel") == "linear"):  # which has no γ
+        if name not in known or value == field.default or name in of_other_kernels(asked.get("kernel", "linear")):
             continue
         if value is None:
             value = 0  # switched off
-        text = f"{value!r}s" if name == "max_time" else repr(value) if isinstance(value, float) else str(value)
+        text = f"{value!r}s" if OPTIONS[name].kind == "seconds" else repr(value) if isinstance(value, float) else str(value)
         flag = name.replace("_", "-")
         words += ["--set", f"{flag}={text}"] if name in SETTINGS else [f"--{flag}", text]
     return before + shlex.join(words)

@@ -293,9 +293,8 @@ class Training(Kept):
     measure: Callable[[list[tuple[np.ndarray, np.ndarray]]], float | None] | None = None
     _damping: tuple[int, int] = (0, 1)
 
-    @property
-    def kept(self) -> tuple[str, ...]:  # type: ignore[override]
-        return ("duals",) * self.method.has_alpha
+    def __post_init__(self) -> None:
+        self.kept = ("duals",) * self.method.has_alpha
 
     @property
     def duals(self) -> np.ndarray:

@@ -53,7 +53,7 @@ from streamcut.solvers.warm_start import Origin
 
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
-_WINDOW, _CRAWLS = 6, 0.95  # passes by which a single problem is judged, once there were twice as many; of the gap
+_WINDOW, _CRAWLS = 6, 0.95  # a single problem crawls when so many passes, of twice as many at least, leave so much of the gap
 _STILL = (StopReason.STALLED, StopReason.SCALE)
 
 
@@ -102,8 +102,9 @@ def _trained(
         reason = _note(s, oracle, progress)
         _leave(s, oracle, rule, progress)
         waiting = _waiting(s, oracle)
-        if yields and reason is None and s.lines and _crawls(s.lines[0].trace):
-            reason = StopReason.SCALE
+        if yields and reason is None and s.lines:
+            trace, c_bar = s.lines[0].trace, float(oracle.costs[0] * oracle.totals[0])
+            reason = StopReason.SCALE if _crawls(trace, rule.allowed_gap(trace[-1][0], c_bar)) else None
         if waiting and reason in _STILL:  # those in training; others have not begun
             _give_up(s, oracle, range(len(s.lines)), reason)
         elif reason is not None and (s.lines or waiting):
@@ -118,10 +119,15 @@ def _trained(
     return next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
 
 
-def _crawls(trace: list[tuple[float, float]]) -> bool:
-    """Whether the last passes have left nearly all of the gap."""
-    gaps = [best - bound for best, bound in trace[-_WINDOW - 1 :]]
-    return len(trace) >= 2 * _WINDOW and gaps[-1] > _CRAWLS * gaps[0]
+def _crawls(trace: list[tuple[float, float]], allowed: float) -> bool:
+    """Whether the last passes have left nearly all of the gap, and at the pace of the latter half of all passes it takes as many
+    again until the gap is as `allowed`: another method starts with few cuts."""
+    gaps = [primal - bound for primal, bound in trace]
+    n, now = len(gaps), gaps[-1]
+    if n < 2 * _WINDOW or now <= _CRAWLS * gaps[-_WINDOW - 1]:
+        return False
+    half = n // 2
+    return allowed <= 0.0 or now * (now / gaps[n - half - 1]) ** (n / half) > allowed
 
 
 def _waiting(s: State, oracle: ColumnsOracle) -> list[int]:

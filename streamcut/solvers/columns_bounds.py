@@ -7,7 +7,7 @@ without a pull. What pull is left has a price (streamcut.bundle.intercept).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from streamcut.bundle.intercept import Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.foundation.rounding import CutError, combined, combined_square, dual_value
 from streamcut.oracles.columns import ColumnsOracle
+from streamcut.oracles.columns_passes import ColumnSums
 from streamcut.oracles.decomposable import Cut
 from streamcut.solvers.columns_state import State
 
@@ -28,7 +29,7 @@ class Cuts(NamedTuple):
     errors: list[CutError]
 
 
-def add_shares(s: State, oracle: ColumnsOracle, sums: Any) -> Cuts:
+def add_shares(s: State, oracle: ColumnsOracle, sums: ColumnSums) -> Cuts:
     """Add a pass's changes `sums` of the shares to U and b; returns the cuts, without pulls as far as they have partners, which
     take the place of `sums.U`."""
     if oracle.free:
@@ -47,8 +48,8 @@ def add_shares(s: State, oracle: ColumnsOracle, sums: Any) -> Cuts:
     sizes = p * np.abs(s.partner_offsets) + q * np.abs(s.b[0])
     for a in np.flatnonzero(opposed).tolist():
         M = float(oracle.totals[a])
-        known = float(lengths[a]) / M, float(sizes[a]) / M
-        errors[a] = combined(float(p[a]), s.lines[a].partner_error, float(q[a]), errors[a], *known)
+        length, size = float(lengths[a]) / M, float(sizes[a]) / M
+        errors[a] = combined(float(p[a]), s.lines[a].partner_error, float(q[a]), errors[a], length, size)
     sums.U[:] = s.partner
     vectors.mix(s.U, p, q, sums.U)
     return Cuts(sums.U, b, errors)
@@ -75,8 +76,9 @@ def _priced(s: State, oracle: ColumnsOracle, newest: Cuts) -> tuple[np.ndarray, 
         partner = Cut(s.partner[:, a] / -m, float(s.partner_offsets[a]) / m, line.partner_error)
         cuts = *oracle.halves[column], latest, partner
         line.within = line.within.within(best_intercept(cuts, c_bar, w_b, line.F, line.bound))
-    known = [line.within if line.within is not None and line.within.known else Interval(0.0, 0.0) for line in s.lines]
-    middle, half = (np.array([getattr(each, name) for each in known]) for name in ("middle", "half"))
+    intervals = [line.within if line.within is not None and line.within.bounded else Interval(0.0, 0.0) for line in s.lines]
+    middle = np.array([interval.middle for interval in intervals])
+    half = np.array([interval.half for interval in intervals])
     b, b_G = newest.b - middle * newest.U[-1], s.offsets - middle * s.G[-1]
     return b, b_G, two_cuts.Price(C * s.G[-1], C * newest.U[-1], half)
 

@@ -30,8 +30,8 @@ def search(s: State, oracle: ColumnsOracle, W: np.ndarray, bd: np.ndarray, dd: n
         if l1 is not None:
             vectors.penalty_slopes(s.best[costly], W[costly], s.each(k), s.each(l1), room[0])
         with np.errstate(over="ignore", invalid="ignore"):  # e^s may overflow
-            found = (bd + k * dd if l1 is None else s.sums(room)[0]) + C * oracle.slopes(k)
-        return np.where(np.isnan(found), np.inf, found)
+            slope = (bd + k * dd if l1 is None else s.sums(room)[0]) + C * oracle.slopes(k)
+        return np.where(np.isnan(slope), np.inf, slope)
 
     k = two_cuts.minimise(slopes, A) if dd.any() or (oracle.free and last.any()) else np.zeros(A)
     for a, line in enumerate(s.lines):
@@ -47,9 +47,9 @@ def _move(s: State, oracle: ColumnsOracle, W: np.ndarray, k: np.ndarray) -> None
         line.k = float(k[a])
         if not doubt <= _RISK * line.gap and (line.held is None or line.held[1] > line.F):
             line.held = s.of(s.best, a).flatten(), line.F, line.raised
-    found, lost, before = (np.empty((count, A * s.width)) for count in (3, 2, 1))
-    vectors.step(s.best[costly], W[costly], s.each(k), oracle.magnitudes[costly], lost, before[0], found)
-    penalised, spreads, sizes = s.sums(found)
+    by_column, lost, before = (np.empty((count, A * s.width)) for count in (3, 2, 1))
+    vectors.step(s.best[costly], W[costly], s.each(k), oracle.magnitudes[costly], lost, before[0], by_column)
+    penalised, spreads, sizes = s.sums(by_column)
     squares = penalised
     if oracle.free:
         s.best[-1] += k * (W[-1] - s.best[-1])

@@ -95,7 +95,7 @@ class Line:
 @dataclass(slots=True, eq=False)
 class State:
     """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
-    (1 or 3, P), offsets (P); a Line of each. With a free intercept, `partner` (D, A), else (0, A), with partner_offsets (P): the
+    (1 or 3, P), offsets (P); a Line a problem. With a free intercept, `partner` (D, A), else (0, A), and partner_offsets (P): the
     latest U that pulled on it the other way. `answers` of the columns that have left, by number. With an l1, which leaves the
     points `scored` by the last pass fewer weights than `best`, these until the next pass.
 
@@ -131,9 +131,9 @@ class State:
         """(A,) numbers of columns from those of problems."""
         return np.repeat(numbers, self.width)
 
-    def sums(self, found: np.ndarray) -> np.ndarray:
+    def sums(self, values: np.ndarray) -> np.ndarray:
         """(n, P) sums over the columns (n, A) of problems."""
-        return found.reshape(len(found), -1, self.width).sum(axis=2)
+        return values.reshape(len(values), -1, self.width).sum(axis=2)
 
     def join(self, new: State) -> None:
         """Add columns at the end, whose lines are to follow. Arrays are extended one after the other."""
@@ -146,9 +146,9 @@ class State:
         """Keep only these columns. Arrays are compacted one after the other."""
         stay = (chosen[:, None] * self.width + np.arange(self.width)).reshape(-1)
         for name in _VECTORS:
-            found = np.empty((len(getattr(self, name)), len(stay)))
-            vectors.choose(getattr(self, name), stay, found)
-            setattr(self, name, found)
+            array = np.empty((len(getattr(self, name)), len(stay)))
+            vectors.choose(getattr(self, name), stay, array)
+            setattr(self, name, array)
         for name in _NUMBERS:
             setattr(self, name, getattr(self, name)[..., chosen])
         self.lines = [self.lines[a] for a in chosen.tolist()]
@@ -156,55 +156,54 @@ class State:
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """(numbers, arrays) of a checkpoint; the arrays are views."""
         arrays = {name: getattr(self, name) for name in (*_VECTORS, *_NUMBERS)}
-        lines = []
+        lines, answers = [], []
         for a, line in enumerate(self.lines):
-            aside: dict[str, Any] = {"held": None if line.held is None else line.held[1:], "solved": line.solved is not None}
-            aside["within"] = list(line.within) if line.within is not None and line.within.known else []
-            own = {**asdict(replace(line, held=None, solved=None, within=None)), **aside}
+            lines.append({
+                **asdict(replace(line, held=None, solved=None, within=None)),
+                "held": None if line.held is None else line.held[1:],
+                "solved": line.solved is not None,
+                "within": list(line.within) if line.within is not None and line.within.bounded else [],
+            })  # fmt: skip
             if line.solved is not None:
                 arrays[f"solved.{a}"] = line.solved
-            lines.append(own)
             if line.held is not None:
                 arrays[f"held.{a}"] = line.held[0]
-        answers = []
-        for column, found in self.answers.items():
-            known = {name: getattr(found, name) for name in _OF_ANSWERS}
-            proof = {"offset": found.witness.b, "error": found.witness.error}
-            said = {"column": column, "reason": found.reason.value, "trace": list(found.trace)}
-            answers.append({**said, **known, **proof})
-            arrays |= {f"answer.{column}": found.w, f"proof.{column}": found.witness.a}
+        for column, answer in self.answers.items():
+            answers.append({
+                "column": column, "reason": answer.reason.value, "trace": list(answer.trace),
+                **{name: getattr(answer, name) for name in _OF_ANSWERS},
+                "offset": answer.witness.b, "error": answer.witness.error,
+            })  # fmt: skip
+            arrays |= {f"answer.{column}": answer.w, f"proof.{column}": answer.witness.a}
         return {"lines": lines, "answers": answers}, arrays
 
     @classmethod
-    def restored(cls, found: StoredCheckpoint, oracle: ColumnsOracle) -> State:
+    def restored(cls, checkpoint: StoredCheckpoint, oracle: ColumnsOracle) -> State:
         """The saved state, bit for bit. Raises CorruptError for anything else."""
-        with found.restoring():
-            return cls._read(found, found.record["state"]["solver"], oracle)
+        with checkpoint.restoring():
+            return cls._read(checkpoint, checkpoint.record["state"]["solver"], oracle)
 
     @classmethod
-    def _read(cls, found: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
+    def _read(cls, checkpoint: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
         D, A = oracle.dimension, len(numbers["lines"])
         width = oracle.risk.width
         heights = D, D, D, D, D * oracle.free
-        y, best, U, G, partner = (found.read(name, (d, A * width)) for name, d in zip(_VECTORS, heights, strict=True))
-        b = found.read("b", (len(constants(oracle.risk.loss, 1)), A))
-        offsets, partner_offsets = found.read("offsets", (A,)), found.read("partner_offsets", (A,))
-        known = [
-            {
-                "guard": Guard(**own["guard"]), "error": CutError(*own["error"]), "within": _interval(own["within"], oracle),
-                "partner_error": CutError(*own["partner_error"]),
-            }
-            for own in numbers["lines"]
-        ]  # fmt: skip
-        lines = [Line(**{**own, **more, "held": None, "solved": None}) for own, more in zip(numbers["lines"], known, strict=True)]
-        s = cls(y, best, U, G, b, offsets, partner, partner_offsets, lines, width=width)
-        for a, (line, own) in enumerate(zip(s.lines, numbers["lines"], strict=True)):
-            if own["held"] is not None:
-                line.held = (found.read(f"held.{a}", (oracle.size,)), *own["held"])
-            if own["solved"]:
-                line.solved = found.read(f"solved.{a}", (oracle.size,))
-        for own in numbers["answers"]:
-            s.answers[own["column"]] = _answer_of(own, found, oracle)
+        y, best, U, G, partner = (checkpoint.read(name, (d, A * width)) for name, d in zip(_VECTORS, heights, strict=True))
+        b = checkpoint.read("b", (len(constants(oracle.risk.loss, 1)), A))
+        offsets, partner_offsets = checkpoint.read("offsets", (A,)), checkpoint.read("partner_offsets", (A,))
+        s = cls(y, best, U, G, b, offsets, partner, partner_offsets, [], width=width)
+        for a, fields in enumerate(numbers["lines"]):
+            line = Line(**{
+                **fields, "guard": Guard(**fields["guard"]), "error": CutError(*fields["error"]), "held": None, "solved": None,
+                "within": _interval(fields["within"], oracle), "partner_error": CutError(*fields["partner_error"]),
+            })  # fmt: skip
+            if fields["held"] is not None:
+                line.held = (checkpoint.read(f"held.{a}", (oracle.size,)), *fields["held"])
+            if fields["solved"]:
+                line.solved = checkpoint.read(f"solved.{a}", (oracle.size,))
+            s.lines.append(line)
+        for fields in numbers["answers"]:
+            s.answers[fields["column"]] = _answer_of(fields, checkpoint, oracle)
         return s
 
     def proof(self, a: int, M: float) -> Witness:
@@ -212,7 +211,7 @@ class State:
         slope, b, line = self.of(self.G, a).reshape(-1) / -M, float(self.offsets[a]) / M, self.lines[a]
         if line.within is None:
             return Witness(slope, b, line.error)
-        if not line.within.known:
+        if not line.within.bounded:
             return Witness.none(len(slope) - 1)
         return Witness(slope[:-1].copy(), *line.within.settled(b, line.error, float(slope[-1])))
 
@@ -221,25 +220,25 @@ def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iter
     """The iterations of these columns, with sums over them alone."""
     first = min(answer.began for answer in answers)
     last = max(answer.began + len(answer.trace) for answer in answers)
-    found = []
+    iterations = []
     for number in range(first, last):
         at = [answer.trace[min(max(number - answer.began, 0), len(answer.trace) - 1)] for answer in answers if answer.trace]
         primal, bound = (sum(values) for values in zip(*at, strict=True))
-        found.append(replace(history[number], primal=primal, lower_bound=bound, gap=primal - bound))
-    return found
+        iterations.append(replace(history[number], primal=primal, lower_bound=bound, gap=primal - bound))
+    return iterations
 
 
-def _interval(known: list[float], oracle: ColumnsOracle) -> Interval | None:
+def _interval(ends: list[float], oracle: ColumnsOracle) -> Interval | None:
     """The interval of a free intercept in a checkpoint."""
     if not oracle.free:
         return None
-    return Interval(*known) if known else EVERYWHERE
+    return Interval(*ends) if ends else EVERYWHERE
 
 
-def _answer_of(own: dict[str, Any], found: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
+def _answer_of(record: dict[str, Any], checkpoint: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
     """The answer of a finished column in a checkpoint."""
-    column, costly = own["column"], oracle.costly.stop * oracle.risk.width
-    w, slope = found.read(f"answer.{column}", (oracle.size,)), found.read(f"proof.{column}", (costly,))
-    proof = Witness(slope, own["offset"], CutError(*own["error"]))
-    known = {name: own[name] for name in _OF_ANSWERS}
-    return Answer(w, witness=proof, reason=StopReason(own["reason"]), trace=tuple(map(tuple, own["trace"])), **known)
+    column, costly = record["column"], oracle.costly.stop * oracle.risk.width
+    w, slope = checkpoint.read(f"answer.{column}", (oracle.size,)), checkpoint.read(f"proof.{column}", (costly,))
+    proof = Witness(slope, record["offset"], CutError(*record["error"]))
+    reason, trace = StopReason(record["reason"]), tuple(map(tuple, record["trace"]))
+    return Answer(w, witness=proof, reason=reason, trace=trace, **{name: record[name] for name in _OF_ANSWERS})

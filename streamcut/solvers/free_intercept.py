@@ -30,10 +30,10 @@ def best_intercept(signs: np.ndarray, upper: np.ndarray, responses: np.ndarray) 
 
     If an interval of them has the least, its middle, as in LIBSVM. That is where the slope is 0, up to rounding of the sums.
     """
-    places = signs * (1.0 - responses)
-    order = np.argsort(places, kind="stable")
+    candidates = signs * (1.0 - responses)
+    order = np.argsort(candidates, kind="stable")
     slopes = np.cumsum(upper[order]) - upper[signs > 0].sum()
     nothing = gamma(len(slopes)) * upper.sum()
     first, end = np.searchsorted(slopes, (-nothing, nothing), side="left")
     ends = np.minimum((first, end), len(order) - 1)
-    return float(places[order[ends]].mean())
+    return float(candidates[order[ends]].mean())

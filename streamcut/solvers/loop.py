@@ -16,13 +16,15 @@ from streamcut.solvers.state import BundleState
 Begin = Callable[[Any, int, StoppingRule], BundleState]
 
 
-def begun(oracle: Any, progress: Progress, max_cuts: int, begin: Begin = BundleState.at_zero) -> tuple[BundleState, StoppingRule]:
+def begun(
+    oracle: DecomposableOracle, progress: Progress, max_cuts: int, begin: Begin = BundleState.at_zero
+) -> tuple[BundleState, StoppingRule]:
     """The state after the pass of `begin`, by default at w = 0, or that of the checkpoint, and the rule in the oracle's unit.
 
     Raises Interrupted during that pass.
     """
-    found = progress.resume(oracle)
-    s = begin(oracle, max_cuts, progress.rule) if found is None else BundleState.restored(found, oracle)
+    checkpoint = progress.resume(oracle)
+    s = begin(oracle, max_cuts, progress.rule) if checkpoint is None else BundleState.restored(checkpoint, oracle)
     return s, progress.measure_for(oracle)
 
 

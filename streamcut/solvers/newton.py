@@ -68,6 +68,6 @@ def solve(oracle: SecondOrderOracle, progress: Progress, *, max_cuts: int) -> So
         if s.k == 0.0 and at_best and not lost:
             s.k = _LOST
 
-    found = iterated(s, oracle, progress, rule, iterate)
+    solution = iterated(s, oracle, progress, rule, iterate)
     oracle.widen()  # for the next of a path
-    return found
+    return solution

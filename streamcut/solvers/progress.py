@@ -188,42 +188,42 @@ class Progress:
         return self.standstill.still
 
     def resume(self, oracle: Resumable, record: type = Iteration) -> Any:
-        """Take history, clock and the oracle's state from the checkpoint, if one was found; the solver restores its own.
+        """Take history, clock and the oracle's state from the checkpoint, if there is one; the solver restores its own.
 
         Returns the StoredCheckpoint, or else `start`. `record` is the record type of the history.
         """
-        found = None if self.checkpoints is None else self.checkpoints.found
-        if found is not None:
-            state = found.record["state"]
-            with found.restoring():
-                oracle.restore(state["oracle"], found.read_into)
+        checkpoint = None if self.checkpoints is None else self.checkpoints.stored
+        if checkpoint is not None:
+            state = checkpoint.record["state"]
+            with checkpoint.restoring():
+                oracle.restore(state["oracle"], checkpoint.read_into)
                 self.history = [record(*line) for line in state["history"]]
                 self.standstill = Standstill(**state["standstill"])
                 self.started -= state["seconds"]
             self._resumed = True
-        return self.start if found is None else found
+        return self.start if checkpoint is None else checkpoint
 
     def resumes(self, name: str) -> bool:
         """Whether a checkpoint was found whose solver has kept a number of this name."""
-        found = None if self.checkpoints is None else self.checkpoints.found
-        if found is None:
+        checkpoint = None if self.checkpoints is None else self.checkpoints.stored
+        if checkpoint is None:
             return False
-        with found.restoring():
-            return name in found.record["state"]["solver"]
+        with checkpoint.restoring():
+            return name in checkpoint.record["state"]["solver"]
 
     def hand_over(self) -> None:
         """Another method goes on: a checkpoint that was found has been taken up, passes without gain are forgotten."""
         self.standstill = Standstill()
         if self.checkpoints is not None:
-            self.checkpoints.found = None
+            self.checkpoints.stored = None
 
     def resume_with(self, oracle: Resumable, state: Kept, record: type) -> bool:
         """The same, with the solver's `state`, too; returns whether there was a checkpoint."""
-        found = self.resume(oracle, record)
-        if found is not None:
-            with found.restoring():
-                state.restore(found.record["state"]["solver"], found.read_into)
-        return found is not None
+        checkpoint = self.resume(oracle, record)
+        if checkpoint is not None:
+            with checkpoint.restoring():
+                state.restore(checkpoint.record["state"]["solver"], checkpoint.read_into)
+        return checkpoint is not None
 
     def see(self, record: Any) -> None:
         """Append `record`, a Record, to the history, and show it."""

@@ -110,9 +110,9 @@ def _mixture(points: np.ndarray) -> np.ndarray:
     products[np.diag_indices(len(products))] += _REGULAR * np.trace(products)
     with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
         parts = np.linalg.solve(products, np.ones(len(products)))
-        found = (parts / parts.sum()) @ points[1:]
-        if np.isfinite(found).all():
-            return found
+        mixture = (parts / parts.sum()) @ points[1:]
+        if np.isfinite(mixture).all():
+            return mixture
     return points[-1]
 
 
@@ -146,8 +146,8 @@ def _step(
         return 0.0
     k = 1.0
     for _ in range(_HALVES):
-        found = price.C * kernels.rise(loss, rows.z, delta, k, rows.target, rows.u) + longer(k)
-        if found <= _ENOUGH * k * promised:
+        change = price.C * kernels.rise(loss, rows.z, delta, k, rows.target, rows.u) + longer(k)
+        if change <= _ENOUGH * k * promised:
             return k
         k *= 0.5
     return 0.0

@@ -72,7 +72,7 @@ class BundleState:
         return self.bundle.penalty
 
     @classmethod
-    def at(cls, w_b: np.ndarray, loss: float, oracle: Any, max_cuts: int) -> BundleState:
+    def at(cls, w_b: np.ndarray, loss: float, oracle: DecomposableOracle, max_cuts: int) -> BundleState:
         """A state that knows only the loss at w_b."""
         D = len(w_b) - oracle.penalty.free
         bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty)
@@ -95,7 +95,7 @@ class BundleState:
         more = self.penalty.slope_along(self.w_b, self.w)
         return oracle.line_search(A0, B0) if more is None else oracle.line_search(A0, B0, more)
 
-    def move(self, k: float, oracle: Any) -> None:
+    def move(self, k: float, oracle: DecomposableOracle) -> None:
         """w_b ← w_b + k(w − w_b), w being the point scored last. The data is not read."""
         if self.penalty.threshold is not None:
             self.scored = self.w
@@ -128,9 +128,9 @@ class BundleState:
 
     def level(self, oracle: Any) -> None:
         """Set the free intercept of w_b to the best one for its other weights, if the oracle finds it. The data is not read."""
-        if not self.penalty.free or (found := oracle.best_intercept(self.w_b)) is None:
+        if not self.penalty.free or (intercept := oracle.best_intercept(self.w_b)) is None:
             return
-        self.loss = oracle.shift(found, self.w_b)
+        self.loss = oracle.shift(intercept, self.w_b)
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss)
         self.best.offer(self.w_b, self.F_b, self.raised)
@@ -142,11 +142,11 @@ class BundleState:
 
     def take(self, w: np.ndarray, loss: float, F: float, raised: float) -> bool:
         """Make w, with this loss and F, the best point, if it is better; returns whether it is."""
-        if found := self.best.offer(w, F, raised):
+        if better := self.best.offer(w, F, raised):
             self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
-        return found
+        return better
 
-    def sharpen(self, oracle: Any) -> None:
+    def sharpen(self, oracle: DecomposableOracle) -> None:
         """Sum the next cuts more finely, if rounding limits the bound."""
         if self._careful:
             oracle.refine()
@@ -220,9 +220,9 @@ class BundleState:
                 return self.scored, F, oracle.C * oracle.raised
         return None
 
-    def solution(self, reason: StopReason, history: list[Iteration], oracle: Any, rule: StoppingRule) -> Solution:
-        found = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
-        w, F, raised = found or (self.best.w, self.best.F, self.best.raised)
+    def solution(self, reason: StopReason, history: list[Iteration], oracle: DecomposableOracle, rule: StoppingRule) -> Solution:
+        sparser = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
+        w, F, raised = sparser or (self.best.w, self.best.F, self.best.raised)
         return Solution(w, F, self.bound, self.witness, reason, history, self, raised)
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -236,14 +236,14 @@ class BundleState:
             "max_cuts": self.bundle.max_cuts,
             "c_bar": self.bundle.c_bar,
             "l1": self.penalty.l1,
-            "within": list(self.penalty.within) if self.penalty.within.known else [],
+            "within": list(self.penalty.within) if self.penalty.within.bounded else [],
         }
-        own = {"w_b": self.w_b, "w": self.w, "witness_a": self.witness.a}
+        arrays = {"w_b": self.w_b, "w": self.w, "witness_a": self.witness.a}
         if self.scored is not None:
-            own["scored"] = self.scored
+            arrays["scored"] = self.scored
         if self.best.w is not self.w_b:
-            own["best"] = self.best.w
-        return numbers, {**own, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
+            arrays["best"] = self.best.w
+        return numbers, {**arrays, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
 
     @classmethod
     def restored(cls, checkpoint: StoredCheckpoint | BundleState, oracle: DecomposableOracle) -> BundleState:
@@ -257,35 +257,35 @@ class BundleState:
             return cls._read(checkpoint, oracle)
 
     @classmethod
-    def _read(cls, found: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
+    def _read(cls, checkpoint: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
         shape = (oracle.dimension,)
-        numbers = found.record["state"]["solver"]
-        bundle = _bundle(found, numbers, oracle)
-        w, a = found.read("w", shape), found.read("witness_a", (bundle.dimension,))
+        numbers = checkpoint.record["state"]["solver"]
+        bundle = _bundle(checkpoint, numbers, oracle)
+        w, a = checkpoint.read("w", shape), checkpoint.read("witness_a", (bundle.dimension,))
         state = cls(
             bundle=bundle,
-            w_b=found.read("w_b", shape),
+            w_b=checkpoint.read("w_b", shape),
             w=w,
             witness=Witness(a, numbers["witness_b"], CutError(*numbers["witness_error"])),
-            scored=found.read("scored", shape) if "scored" in found.arrays else None,
+            scored=checkpoint.read("scored", shape) if "scored" in checkpoint.arrays else None,
             **{name: numbers[name] for name in _NUMBERS},
         )
-        if "best" in found.arrays:
-            state.best = Best(found.read("best", shape), numbers["best_F"], numbers["best_raised"])
+        if "best" in checkpoint.arrays:
+            state.best = Best(checkpoint.read("best", shape), numbers["best_F"], numbers["best_raised"])
         return state
 
 
 _NUMBERS = ("loss", "F_b", "bound", "k", "value", "taken", "proved", "raised", "stepped")  # fields of a state
 
 
-def _bundle(found: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
+def _bundle(checkpoint: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
     """The saved bundle."""
     penalty = penalty_of(numbers["l1"])
     if isinstance(oracle.penalty, FreeIntercept | L1OfMany):
-        penalty = oracle.penalty.known(*numbers["within"])
+        penalty = oracle.penalty.with_interval(*numbers["within"])
     if isinstance(oracle.penalty, L1Only):
         penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
     bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], numbers["max_cuts"], penalty)
-    for name, place in bundle.make_places(found.shape("bundle.b")[-1] - 1).items():
-        found.read_into(f"bundle.{name}", place)
+    for name, place in bundle.make_places(checkpoint.shape("bundle.b")[-1] - 1).items():
+        checkpoint.read_into(f"bundle.{name}", place)
     return bundle

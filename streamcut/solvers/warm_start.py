@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import struct
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -28,19 +27,19 @@ from streamcut.solvers.state import BundleState
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """The starting point: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if one is known."""
+    """The starting point: weights `w` (D,), and a cut R(w) ≥ ⟨a, w⟩ + b of the mean risk, if there is one."""
 
     w: np.ndarray
     cut: Cut | None = None
 
     def digest(self) -> str:
         """SHA-256 of the contents: equal for runs with the same starting point."""
-        found = hashlib.sha256(self.w.tobytes())
+        digest = hashlib.sha256(self.w.tobytes())
         if self.cut is not None:
-            found.update(self.cut.a.tobytes() + struct.pack("<d", self.cut.b))
-        return found.hexdigest()
+            digest.update(self.cut.a.tobytes() + struct.pack("<d", self.cut.b))
+        return digest.hexdigest()
 
-    def state(self, oracle: Any, max_cuts: int, loss: float) -> BundleState:
+    def state(self, oracle: DecomposableOracle, max_cuts: int, loss: float) -> BundleState:
         """The state with w_b here, given the loss, and the bound from the cut; the bundle is empty.
 
         Raises UsageError for a cut that is not valid here.

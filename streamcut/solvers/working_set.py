@@ -71,8 +71,8 @@ def _solved(s: BundleState, oracle: ColumnsOracle, allowed: float) -> np.ndarray
     l1, w, free = s.penalty.l1, s.w_b.copy(), int(s.penalty.free)
     goal = max(_GOAL * allowed / s.F_b, _LEAST) * l1 if s.F_b > 0.0 else _LEAST * l1
     goal = max(goal, _OTHERS * oracle.wanting(s.w_b))
-    known = s.penalty.within
-    reach = known.half if free and known.known else 1.0
+    interval = s.penalty.within
+    reach = interval.half if free and interval.bounded else 1.0
     weights = np.ascontiguousarray(w[features])
     price = Price(oracle.C, l1, free, max(1.0, reach * l1 / s.F_b) if s.F_b > 0.0 else 1.0)
     minimise(columns, rows, weights, oracle.loss, price, goal, oracle.going)

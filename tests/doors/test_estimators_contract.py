@@ -233,3 +233,9 @@ def test_what_certificates_advise_is_an_argument_in_python_and_a_flag_in_the_she
     options = "--solver sampled-linear --kernel rbf --gamma 0.5 --set samples=5 --tol 1e-3 --max-time 60s"
     _, out, err = run("train", tmp_path / "rows.svm", *options.split(), "-o", tmp_path / "m.npz")
     assert "a larger --set samples helps" in out + err
+
+
+def test_a_warm_start_from_other_classes_is_refused():
+    svm = LinearSVM(warm_start=True).fit(X[:100], np.array(["setosa", "versicolor"])[y[:100]])
+    with pytest.raises(UsageError, match=r"of classes \['setosa', .*, and the data has \['versicolor', 'virginica'\]"):
+        svm.fit(X[50:], np.array(["setosa", "versicolor", "virginica"])[y[50:]])

@@ -113,3 +113,17 @@ def test_likely_mistakes_are_remarked(rows, noticed, folder):
 def test_roles_that_do_not_fit_are_refused(options, error, why, folder):
     with pytest.raises(error, match=re.escape(why)):
         streamcut.convert(frame(), "t.zarr", **{"labels": "flag", **options})
+
+
+@pytest.mark.parametrize("words", [("ant", "bee"), ("ant", "bee", "cat")])
+def test_no_training_starts_from_a_model_whose_labels_have_other_numbers(words, folder):
+    """Words are numbered in their order: without the first, and with one more, all others have another number."""
+
+    def rows(words):
+        return pa.table({"x": np.arange(N) % len(words) + np.arange(N) / 300, "name": np.array(words)[np.arange(N) % len(words)]})
+
+    start = streamcut.train(rows(words), label="name", max_passes=3)
+    others = rows((*words[1:], "zebra"))
+    with pytest.raises(BadInputError, match=r"warm_start: .*label 'ant' is .* here, and no label in the data"):
+        streamcut.train(others, label="name", max_passes=3, warm_start=start)
+    assert streamcut.train(rows(words), label="name", max_passes=3, warm_start=start).labels == start.labels

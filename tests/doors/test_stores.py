@@ -138,12 +138,19 @@ def test_a_manifest_that_does_not_fit_the_rows_is_found(backend, folder, command
         assert forged({**sound, "shards": [{**first, name: first[name] + change}, *others]}) == 5, name
     assert forged({**sound, "shards": [{**first, "ones": not first["ones"]}, *others]}) == 5
     for array, fields in first["arrays"].items():
-        for at in (1,) if backend == "hdf5" else (1, 3, 4):
+        for at in (1, 2) if backend == "hdf5" else (1, 2, 3, 4):
             wrong = [field + (k == at) if k else field for k, field in enumerate(fields)]
-            assert forged({**sound, "shards": [{**first, "arrays": {**first["arrays"], array: wrong}}, *others]}) == 5, (
-                array,
-                at,
-            )
+            forgery = {**sound, "shards": [{**first, "arrays": {**first["arrays"], array: wrong}}, *others]}
+            assert forged(forgery) == 5, (array, at)
+            if at == 2:  # also where the fingerprint is that of the wrong content
+                lines = [
+                    [s["rows"], s["nnz"], [[name, *a[:3]] for name, a in sorted(s["arrays"].items())]] for s in forgery["shards"]
+                ]
+                content = b"%d" % D + b"".join(json.dumps(line, separators=(",", ":")).encode() for line in lines)
+                assert forged({**forgery, "fingerprint": hashlib.sha256(content).hexdigest()}) == 5, array
+                assert "does not have the checksum" in command("info s --check --read-data")[1], array
+    assert forged({**sound, "fingerprint": sound["fingerprint"][::-1]}) == 5
+    assert "fingerprint" in command("info s --check")[1]
 
 
 @pytest.mark.parametrize("backend", ["zarr", "hdf5"])

@@ -16,17 +16,9 @@ def table(n=60):
     return pd.DataFrame({**columns, "label": (columns["a"] > 0).astype(int)})
 
 
-def rows_of(path):
-    data = streamcut.open(str(path))
-    return [data.read(shard) for shard in range(len(data.manifest.shards))]
-
-
-def equal(left, right):
-    ours, theirs = (rows_of(path) for path in (left, right))
-    for chunk, other in zip(ours, theirs, strict=True):
-        for name in ("indptr", "indices", "data", "y", "weight"):
-            np.testing.assert_array_equal(getattr(chunk, name), getattr(other, name))
-    return True
+def equal(folder, *names):
+    """Whether the stores have the same rows, to the last bit."""
+    return len({streamcut.open(folder / f"{name}.zarr").manifest.fingerprint for name in names}) == 1
 
 
 def test_a_frame_is_converted_partition_by_partition(tmp_path, monkeypatch):
@@ -42,7 +34,7 @@ def test_a_frame_is_converted_partition_by_partition(tmp_path, monkeypatch):
     streamcut.convert(dd.from_pandas(frame, npartitions=4), tmp_path / "there.zarr", labels="label")
     assert set(alive) == {1}
     assert len(alive) >= 4
-    assert equal(tmp_path / "here.zarr", tmp_path / "there.zarr")
+    assert equal(tmp_path, "here", "there")
 
 
 def test_a_model_is_trained_on_a_frame_and_scores_one(tmp_path):
@@ -62,7 +54,6 @@ def test_arrays_are_stored_block_by_block(tmp_path):
     for name, arrays in (("here", (X, y, u)), ("there", lazy), ("mixed", (lazy[0], y, lazy[2]))):
         with streamcut.create(tmp_path / f"{name}.zarr") as out:
             out.append(arrays[0], arrays[1], weight=arrays[2])
-    assert equal(tmp_path / "here.zarr", tmp_path / "there.zarr")
-    assert equal(tmp_path / "here.zarr", tmp_path / "mixed.zarr")
+    assert equal(tmp_path, "here", "there", "mixed")
     ours, theirs = (streamcut.train(str(tmp_path / "here.zarr")), streamcut.train(lazy, scratch=str(tmp_path)))
     np.testing.assert_array_equal(ours.weights, theirs.weights)

@@ -1,4 +1,4 @@
-"""Stores that are wrong on purpose, with checksums to match: what somebody hostile could hand over."""
+"""Arrays whose reading would run what somebody hostile wrote."""
 
 from __future__ import annotations
 
@@ -8,29 +8,6 @@ import pickle
 import shutil
 from pathlib import Path
 from typing import Any
-
-import h5py
-import numpy as np
-
-
-def external_link(file: h5py.Group) -> None:
-    """`y` becomes one of another file."""
-    del file["y"]
-    file["y"] = h5py.ExternalLink("/etc/passwd", "/y")
-
-
-def external_storage(file: h5py.Group) -> None:
-    """The values of `y` are bytes of another file."""
-    del file["y"]
-    file.create_dataset("y", (2,), np.int8, external=[("/etc/passwd", 0, 2)])
-
-
-def virtual(file: h5py.Group) -> None:
-    """`y` is a view of one of another file."""
-    del file["y"]
-    layout = h5py.VirtualLayout((2,), np.int8)
-    layout[:] = h5py.VirtualSource("/etc/passwd", "y", (2,))
-    file.create_virtual_dataset("y", layout)
 
 
 class Harm:

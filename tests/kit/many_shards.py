@@ -10,13 +10,11 @@ import streamcut
 ROWS, FEATURES, SHARD_NNZ = 3000, 40, 1000
 
 
-def make_store(path, *, one_class=False):
-    """A store of many shards, with row weights, or of rows that lie to one side of the origin."""
+def make_store(path):
+    """A store of many shards, with row weights."""
     rng = np.random.default_rng(5)
     X = sp.random_array((ROWS, FEATURES), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
     y = np.where(X @ rng.standard_normal(FEATURES) + 0.3 * rng.standard_normal(ROWS) > 0, 1.0, -1.0)
-    weight = None if one_class else rng.uniform(0.5, 2.0, ROWS)
-    X.data += 1.0 * one_class
     with streamcut.create(path, FEATURES, shard_nnz=SHARD_NNZ) as out:
-        out.append(X, y, weight=weight)
+        out.append(X, y, weight=rng.uniform(0.5, 2.0, ROWS))
     return streamcut.open(path)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from reference.rows import dump
 
 SECRET = "not-to-be-seen-anywhere"
 _BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"
@@ -22,10 +23,7 @@ def write_rows(path: Path, n: int) -> None:
     rng = np.random.default_rng(0)
     X = sp.random_array((n, 30), density=0.3, rng=rng, format="csr", data_sampler=rng.normal)
     y = np.where(X @ rng.normal(size=30) > 0, 1, -1)
-    lines = (
-        f"{y[i]} " + " ".join(f"{j + 1}:{v:.6g}" for j, v in zip(X[[i]].indices, X[[i]].data, strict=True)) for i in range(n)
-    )
-    path.write_text("\n".join(lines) + "\n")
+    dump(path, X, y)
 
 
 class Server:

@@ -30,10 +30,10 @@ def make(path: Path, backend: str = "zarr", *, scale: float = 1.0, **options) ->
     return stored
 
 
-def forked(work: Callable[[], object], failpoint: str = "") -> int:
-    """Run `work` in a forked child; its exit code, or minus the signal that ended it."""
-    child = os.fork()
-    if child == 0:
+def child(work: Callable[[], object], failpoint: str = "") -> int:
+    """The process id of a forked child that does `work` and ends with its exit code."""
+    process = os.fork()
+    if process == 0:
         code = 1
         try:
             os.environ["STREAMCUT_FAILPOINT"], os.environ["STREAMCUT_FAILPOINT_RUN"] = failpoint, str(os.getpid())
@@ -41,6 +41,18 @@ def forked(work: Callable[[], object], failpoint: str = "") -> int:
             code = 0
         except StreamcutError as error:
             code = int(error.exit_code)
+        except SystemExit as error:
+            code = int(error.code or 0)
         finally:
             os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return process
+
+
+def ended(process: int) -> int:
+    """The exit code of a child, or minus the signal that ended it."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def forked(work: Callable[[], object], failpoint: str = "") -> int:
+    """Run `work` in a forked child; how it ended."""
+    return ended(child(work, failpoint))

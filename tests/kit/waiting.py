@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Callable
@@ -17,11 +16,6 @@ def until(happened: Callable[[], object], what: str = "what was waited for", sec
         time.sleep(0.002)
 
 
-def has_ended(child: int) -> bool:
-    """Whether a child process has; it can still be waited for."""
-    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
 def state_of(process: int) -> str:
     """R, S, D, T (stopped), Z (ended) or another letter of the kernel's."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2][0]
@@ -31,9 +25,3 @@ def blocked(process: int) -> int:
     """How often the main thread of a process has waited so far."""
     status = Path(f"/proc/{process}/status").read_text()
     return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status, re.M)[1])
-
-
-def ticks_of(process: int) -> int:
-    """Processor time of a process so far, in ticks of the system's clock."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
-    return int(fields[11]) + int(fields[12])

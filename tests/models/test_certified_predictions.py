@@ -71,21 +71,19 @@ def test_the_optimum_is_where_it_is_said_to_be(name):
 
 def test_what_has_no_ball_is_refused():
     X, y = rows("logistic")
-    free = streamcut.train((X, y), loss="logistic", intercept="free")
-    with pytest.raises(UsageError, match=r"intercept is free.*trained"):
-        streamcut.predict(free, X, answer="certified")
-    with pytest.raises(UsageError, match="fingerprints differ"):
-        streamcut.predict(free, X, answer="certified", trained_on=(X, -y))
-    with pytest.raises(UsageError, match="l1 alone"):
-        streamcut.predict(streamcut.train((X, y), loss="logistic", l1_only=1.0), X, answer="certified")
-    with pytest.raises(UsageError, match="no proved predictions"):
-        streamcut.predict(streamcut.train((X, y), **RBF | {"solver": "bsca"}, budget=10), X, answer="certified")
-    with pytest.raises(UsageError, match="no proved predictions"):
-        streamcut.predict(streamcut.train((X, y), kernel="rbf", gamma=0.5, fourier=16), X, answer="certified")
     three = np.digitize(X @ np.ones(6), [-0.5, 0.8]).astype(float)
-    several = streamcut.train((X, three), task="multiclass", strategy="one-vs-rest", loss="logistic", intercept="free")
-    with pytest.raises(UsageError, match="free intercepts of several classes"):
-        streamcut.predict(several, X, answer="certified", trained_on=(X, three))
+    several = {"task": "multiclass", "strategy": "one-vs-rest"}
+    for options, trained_on, said in (
+        ({"loss": "logistic", "intercept": "free"}, None, r"intercept is free.*trained"),
+        ({"loss": "logistic", "intercept": "free"}, (X, -y), "fingerprints differ"),
+        ({"loss": "logistic", "l1_only": 1.0}, None, "l1 alone"),
+        ({**RBF, "solver": "bsca", "budget": 10}, None, "no proved predictions"),
+        ({"kernel": "rbf", "gamma": 0.5, "fourier": 16}, None, "no proved predictions"),
+        ({**several, "loss": "logistic", "intercept": "free"}, (X, three), "free intercepts of several classes"),
+    ):
+        model = streamcut.train((X, three if "task" in options else y), **options)
+        with pytest.raises(UsageError, match=said):
+            streamcut.predict(model, X, answer="certified", trained_on=trained_on)
 
 
 def test_the_command_prints_what_is_proved(run, tmp_path):

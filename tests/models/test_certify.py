@@ -8,6 +8,10 @@ import shlex
 import numpy as np
 import pytest
 from reference.rows import dump
+from sklearn import linear_model, svm
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
@@ -21,10 +25,6 @@ def rows(seed: int, n: int = 40, d: int = 4, task: str = "labels", one_in: int =
     if task == "labels":
         return X, np.where(score > np.sort(score)[-max(2, n // one_in)], 1.0, -1.0)
     return X, np.round(np.exp(np.clip(score, -2, 2))) if task == "counts" else score + 5.0
-
-
-linear_model = pytest.importorskip("sklearn.linear_model")
-svm = pytest.importorskip("sklearn.svm")
 
 
 def test_the_command_of_a_certified_model_poses_its_problem(tmp_path, run, monkeypatch):
@@ -80,20 +80,6 @@ def test_training_goes_on_from_the_better_model_and_its_bound(tmp_path, intercep
     assert len(streamcut.train((X, y), **options).history) > 1
 
 
-def test_a_scaler_of_a_pipeline_leaves_no_proof_about_unscaled_rows():
-    """The gap bounds a distance between weights of scaled features."""
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler
-
-    X, y = rows(16, n=200)
-    model = make_pipeline(MaxAbsScaler(), linear_model.LogisticRegression(fit_intercept=False)).fit(X, y)
-    better = streamcut.certify(model, (X, y), 2).better
-    with pytest.raises(UsageError, match="features were scaled"):
-        streamcut.predict(better, X, answer="certified")
-    with pytest.raises(UsageError, match="certify the last step"):
-        streamcut.predict(better, X, answer="certified", trained_on=(X, y))
-
-
 ESTIMATORS = [
     (linear_model.LogisticRegression(C=0.3), "labels"),
     (linear_model.LogisticRegression(C=0.3, class_weight={1.0: 3.0}), "labels"),
@@ -122,9 +108,6 @@ def test_what_scikit_learn_has_solved_is_the_optimum_here(estimator, task):
 
 
 def test_pipelines_are_problems_in_scaled_features(tmp_path):
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import MaxAbsScaler, PolynomialFeatures, StandardScaler
-
     X, y = rows(8, n=200)
     for scaler in (StandardScaler(), MaxAbsScaler(), StandardScaler(with_mean=False)):
         model = make_pipeline(scaler, linear_model.LogisticRegression(tol=1e-8)).fit(X, y)
@@ -133,6 +116,11 @@ def test_pipelines_are_problems_in_scaled_features(tmp_path):
         assert found.better.score_chunk is not None
         labels = streamcut.predict(found.better, X)
         assert (labels == model.predict(X)).mean() > 0.97
+    scaled = make_pipeline(MaxAbsScaler(), linear_model.LogisticRegression(fit_intercept=False)).fit(X, y)
+    better = streamcut.certify(scaled, (X, y), 2).better
+    for asked, said in (({}, "features were scaled"), ({"trained_on": (X, y)}, "certify the last step")):
+        with pytest.raises(UsageError, match=said):  # the gap bounds a distance between weights of scaled features
+            streamcut.predict(better, X, answer="certified", **asked)
     both = make_pipeline(MaxAbsScaler(), StandardScaler(), linear_model.LogisticRegression(tol=1e-8)).fit(X, y)
     assert streamcut.certify(both, (X, y), 3).at_most < 1e-6
     with pytest.raises(UsageError, match="with_mean=False"):
@@ -164,30 +152,36 @@ def test_labels_are_named_as_the_model_has_them(tmp_path):
                     streamcut.certify(model, str(tmp_path / f"{low}.zarr"))
 
 
-def test_refused_by_name():
-    X, y = rows(10, n=90)
-    for model, complaint in (
-        (linear_model.Ridge().fit(X, np.column_stack([y, y])), "2 outputs"),
-        (linear_model.LogisticRegression(penalty="l1", solver="liblinear").fit(X, y), "penalty 'l2'"),
-        (svm.SVC(kernel="linear").fit(X, y), "SVC has no counterpart"),
-        (linear_model.LogisticRegression(), "not fitted"),
-        (object(), "not a linear model"),
-        (linear_model.SGDClassifier("perceptron").fit(X, y), "losses here are"),
-    ):
-        with pytest.raises(UsageError, match=complaint):
-            streamcut.certify(model, (X, y))
-    with pytest.raises(UsageError, match="passes: 0"):
-        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), 0)
-    with pytest.raises(UsageError, match="4 features, the data 3"):
-        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X[:, :3], y))
-    with pytest.raises(MemoryBudgetError, match="memory"):
-        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), memory="1MB")
-    wild = linear_model.LogisticRegression().fit(X, y)
+def test_what_cannot_be_certified_is_refused_by_name():
+    (X, y), (Z, k) = rows(10, n=90), classes(9)
+    logistic, scores = linear_model.LogisticRegression, np.column_stack([y, y])
+    wild = logistic().fit(X, y)
     wild.coef_ = wild.coef_ * 1e200
-    with pytest.raises(BadInputError, match="no finite float64"):
-        streamcut.certify(wild, (X, y))
-    with pytest.raises(UsageError, match=r"C: 0\.0 is not a number"):
-        streamcut.certify(linear_model.LogisticRegression().fit(X, y), (X, y), C=0.0)
+    scaling = OneVsRestClassifier(make_pipeline(MaxAbsScaler(), svm.LinearSVC())).fit(Z, k)
+    together = svm.LinearSVC(multi_class="crammer_singer").fit(Z, k)
+    for model, data, asked, error, complaint in (
+        (linear_model.Ridge().fit(X, scores), (X, y), {}, UsageError, "2 outputs"),
+        (logistic(penalty="l1", solver="liblinear").fit(X, y), (X, y), {}, UsageError, "penalty 'l2'"),
+        (svm.SVC(kernel="linear").fit(X, y), (X, y), {}, UsageError, "SVC has no counterpart"),
+        (logistic(), (X, y), {}, UsageError, "not fitted"),
+        (object(), (X, y), {}, UsageError, "not a linear model"),
+        (linear_model.SGDClassifier("perceptron").fit(X, y), (X, y), {}, UsageError, "losses here are"),
+        (logistic().fit(X, y), (X, y), {"passes": 0}, UsageError, "passes: 0"),
+        (logistic().fit(X, y), (X[:, :3], y), {}, UsageError, "4 features, the data 3"),
+        (logistic().fit(X, y), (X, y), {"C": 0.0}, UsageError, r"C: 0\.0 is not a number"),
+        (logistic().fit(X, y), (X, y), {"memory": "1MB"}, MemoryBudgetError, "memory"),
+        (wild, (X, y), {}, BadInputError, "no finite float64"),
+        (logistic(class_weight="balanced").fit(Z, k), (Z, k), {}, UsageError, "class weights of several classes"),
+        (linear_model.RidgeClassifier().fit(Z, k), (Z, k), {}, UsageError, "'squared' is not one of task multiclass"),
+        (linear_model.LinearRegression().fit(Z, Z[:, :2]), (Z, k), {}, UsageError, "no counterpart"),
+        (scaling, (Z, k), {}, UsageError, "scale before it"),
+        (logistic(fit_intercept=False).fit(Z, k), (Z[k < 3], k[k < 3]), {}, BadInputError, "same labels: 3"),
+        (logistic().fit(Z, k), (Z, k), {"loss": "logistic"}, UsageError, "with the softmax loss, not logistic"),
+        (together, (Z, k), {"intercept": "free"}, UsageError, "crammer-singer loss of several classes with a bias feature"),
+        (logistic().fit(Z, k), (Z, k), {}, UsageError, "softmax loss of several classes with a bias feature"),
+    ):
+        with pytest.raises(error, match=complaint):
+            streamcut.certify(model, data, **asked)
 
 
 @pytest.fixture
@@ -253,3 +247,109 @@ def test_json_and_pickles(store, run, tmp_path):
     code, _, err = run("verify", tmp_path / "wide.json", place, *asked, "--memory", "4GB")
     assert code == 7, err
     assert run("verify", tmp_path / "nowhere", place)[0] == 4
+
+
+# --- several classes: one problem of all together, or one for each against the rest ---------------------------------------------
+
+
+def classes(seed: int = 0, n: int = 240, d: int = 5, count: int = 4):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    scores = X @ random.normal(size=(d, count)) + random.normal(size=count) + random.normal(size=(n, count))
+    return X, scores.argmax(axis=1)
+
+
+def objective(strategy: str, loss: str, W, b, X, y, C: float) -> float:
+    """F of the problem, or the sum over those of all classes."""
+    scores = X @ W + b
+    total = 0.5 * float((W * W).sum())
+    if strategy == "softmax":
+        return total + C * float((np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(y)), y]).sum())
+    if strategy == "crammer-singer":
+        ahead = scores + 1.0 - scores[np.arange(len(y)), y][:, None]
+        ahead[np.arange(len(y)), y] = 0.0
+        return total + C * float(ahead.max(axis=1).sum())
+    z = scores * np.where(y[:, None] == np.arange(W.shape[1]), 1.0, -1.0)
+    below = np.maximum(0.0, 1.0 - z)
+    each = {"logistic": np.logaddexp(0.0, -z), "hinge": below, "squared-hinge": below**2}[loss]
+    return total + C * float(each.sum())
+
+
+SOLVED = [
+    (linear_model.LogisticRegression(fit_intercept=False, C=0.3, tol=1e-10, max_iter=1000), "softmax", "softmax", 1e-9),
+    (svm.LinearSVC(tol=1e-10, max_iter=100_000, random_state=0), "one-vs-rest", "squared-hinge", 1e-7),
+    (svm.LinearSVC(loss="hinge", tol=1e-8, max_iter=1_000_000, random_state=0), "one-vs-rest", "hinge", 2e-2),
+    (svm.LinearSVC(multi_class="crammer_singer", tol=1e-8, random_state=0), "crammer-singer", "crammer-singer", 0.5),
+    (
+        OneVsRestClassifier(linear_model.LogisticRegression(C=2.0, solver="newton-cholesky", tol=1e-12)),
+        "one-vs-rest", "logistic", 1e-6,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("estimator", "strategy", "loss", "close"), SOLVED)
+def test_classes_that_scikit_learn_has_solved_are_at_the_optimum_here(estimator, strategy, loss, close):
+    X, y = classes()
+    model = estimator.fit(X, y)
+    found = streamcut.certify(model, (X, y), 6)
+    better, C = found.better, found.better.C
+    assert (better.problem.strategy, better.problem.loss, better.labels) == (strategy, loss, (0.0, 1.0, 2.0, 3.0))
+    each = model.estimators_ if hasattr(model, "estimators_") else None
+    W = np.array([one.coef_[0] for one in each] if each else model.coef_).T
+    b = np.array([one.intercept_[0] for one in each] if each else model.intercept_)
+    F = objective(strategy, loss, W, b, X, y, C)
+    if found.intercept not in ("free", "none"):
+        F += 0.5 * float(b @ b) / found.intercept**2
+    assert found.certificate.primal == pytest.approx(F, rel=1e-10)
+    assert 0.0 <= found.at_least <= found.at_most <= close
+    assert len(found.classes) == (4 if strategy == "one-vs-rest" else 0)
+    assert np.mean(streamcut.predict(better, X) == model.predict(X)) > 0.98
+
+
+@pytest.mark.parametrize("strategy", ["softmax", "one-vs-rest"])
+def test_no_bound_of_classes_is_above_the_optimum(strategy, tmp_path):
+    """Of models that are off by little and by much, free intercepts and none; sums, and each class of a sum."""
+    for seed in range(12):
+        random = np.random.default_rng(seed)
+        X, y = classes(seed, n=60, d=3, count=3)
+        free, C = seed % 3 != 2 and strategy != "softmax", float(10.0 ** random.integers(-2, 2))
+        solver = linear_model.LogisticRegression(C=C, fit_intercept=free, solver="newton-cholesky", tol=1e-14, max_iter=1000)
+        best = (solver if strategy == "softmax" else OneVsRestClassifier(solver)).fit(X, y)
+        each = getattr(best, "estimators_", None)
+        W = np.array([one.coef_[0] for one in each] if each else best.coef_)
+        b = np.array([one.intercept_[0] for one in each] if each else best.intercept_) * np.ones(3)
+        least = objective(strategy, "logistic", W.T, b, X, y, C)
+        off = 10.0 ** -random.integers(0, 9)
+        W, b = W + off * random.normal(size=W.shape), (b + off * random.normal(size=3)) * free
+        record = {"features": [0, 1, 2], "n_features": 3, "weights": W.T.tolist(), "intercepts": b.tolist(), "labels": [0, 1, 2]}
+        (tmp_path / "m.json").write_text(json.dumps(record))
+        how = {"C": C, "loss": "softmax" if strategy == "softmax" else "logistic", "intercept": "free" if free else "none"}
+        found = streamcut.certify(tmp_path / "m.json", (X, y), 1 + seed % 4, **how)
+        assert found.certificate.lower_bound <= least * (1.0 + 1e-12), seed
+        assert found.certificate.primal >= objective(strategy, "logistic", W.T, b, X, y, C) * (1.0 - 1e-12), seed
+        assert found.passes[-1].better_primal >= least * (1.0 - 1e-12), seed
+        bounds = [after.lower_bound for after in found.passes]
+        assert bounds == sorted(bounds)
+        if len(found.passes) > 2:
+            assert found.certificate.lower_bound > 0.3 * least, seed
+
+
+@pytest.mark.parametrize(
+    "how", [{"loss": "softmax"}, {"strategy": "one-vs-rest", "loss": "logistic"}, {"strategy": "crammer-singer"}]
+)
+def test_our_own_models_and_training_that_goes_on(tmp_path, how):
+    X, y = classes(6)
+    given = {"task": "multiclass", "bias": 1.0, "C": 0.5, **how}
+    model = streamcut.train((X, y), tol_relative=0.2, **given)
+    streamcut.save_model(model, tmp_path / "m.npz")
+    found = streamcut.certify(tmp_path / "m.npz", (X, y), 4)
+    recorded = sum(each.primal for each in model.certificates)
+    assert found.certificate.primal == pytest.approx(recorded, rel=1e-9)
+    assert found.at_most < 0.05
+    streamcut.save_model(found.better, tmp_path / "better.npz")
+    again = streamcut.certify(tmp_path / "better.npz", (X, y), 1)
+    assert again.certificate.primal == pytest.approx(found.passes[-1].better_primal, rel=1e-12)
+    trained = streamcut.train((X, y), tol_relative=1e-4, warm_start=str(tmp_path / "better.npz"), **given)
+    assert trained.converged
+    assert sum(each.primal for each in trained.certificates) >= found.certificate.lower_bound
+    assert found.better.weights.shape == (5, 4)

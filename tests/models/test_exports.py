@@ -95,45 +95,35 @@ def test_hashed_features_are_left_out_or_refused(tmp_path, run):
         streamcut.export(tmp_path / "m.npz", tmp_path / "m.pmml", to="pmml")
 
 
-def test_scikit_learn_scores_as_we_do(model, problem, tmp_path):
-    X, _ = problem
-    streamcut.export(model, tmp_path / "m.joblib")
-    theirs = joblib.load(tmp_path / "m.joblib")
-    np.testing.assert_allclose(theirs.decision_function(X), model.decision_function(X), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(theirs.predict(X), model.predict(X))
-    assert hasattr(theirs, "predict_proba") == model.has_probabilities
-    if model.has_probabilities:
-        ours = model.probabilities_of(model.decision_function(X))
-        found = theirs.predict_proba(X)
-        np.testing.assert_allclose(found[:, 1] if ours.ndim == 1 else found, ours, rtol=1e-11, atol=1e-13)
-
-
-def test_an_onnx_runtime_scores_as_we_do(model, problem, tmp_path):
+def test_others_score_as_we_do(model, problem, tmp_path):
+    """scikit-learn, an ONNX runtime, and who computes with the numbers in JSON."""
     runtime = pytest.importorskip("onnxruntime")
     X, _ = problem
-    streamcut.export(model, tmp_path / "m.onnx")
+    ours, labels = model.decision_function(X), model.predict(X)
+    answers = model.probabilities_of(ours) if model.has_probabilities else ours
+    for name in ("m.joblib", "m.onnx", "m.json"):
+        streamcut.export(model, tmp_path / name)
+    theirs = joblib.load(tmp_path / "m.joblib")
+    np.testing.assert_allclose(theirs.decision_function(X), ours, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(theirs.predict(X), labels)
+    assert hasattr(theirs, "predict_proba") == model.has_probabilities
+    if model.has_probabilities:
+        found = theirs.predict_proba(X)
+        np.testing.assert_allclose(found[:, 1] if answers.ndim == 1 else found, answers, rtol=1e-11, atol=1e-13)
     session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
-    named = [each.name for each in session.get_outputs()]
-    assert named == ["label", "probabilities" if model.has_probabilities else "scores"]
-    labels, found = session.run(None, {"X": X.toarray()})
-    scores = model.decision_function(X)
-    expected = model.probabilities_of(scores) if model.has_probabilities else scores
-    np.testing.assert_allclose(found[:, 1] if found.shape == (ROWS, 2) else found, expected, rtol=1e-10, atol=1e-12)
-    np.testing.assert_array_equal(labels, model.predict(X))
+    outputs = [output.name for output in session.get_outputs()]
+    assert outputs == ["label", "probabilities" if model.has_probabilities else "scores"]
+    said, found = session.run(None, {"X": X.toarray()})
+    np.testing.assert_array_equal(said, labels)
+    np.testing.assert_allclose(found[:, 1] if found.shape == (ROWS, 2) else found, answers, rtol=1e-10, atol=1e-12)
     if found.shape == (ROWS, 2):
         np.testing.assert_allclose(found.sum(axis=1), 1.0)
-
-
-def test_json_says_all_that_scoring_needs(model, problem, tmp_path):
-    X, _ = problem
-    streamcut.export(model, tmp_path / "m.json")
-    said = json.loads((tmp_path / "m.json").read_text())
-    scores = X[:, said["features"]] @ np.array(said["weights"]) + said["intercepts"]
-    ours = model.decision_function(X)
+    record = json.loads((tmp_path / "m.json").read_text())
+    scores = X[:, record["features"]] @ np.array(record["weights"]) + record["intercepts"]
     np.testing.assert_allclose(scores.reshape(ours.shape), ours, rtol=1e-12, atol=1e-12)
     best = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
-    np.testing.assert_array_equal(np.array(said["labels"])[best], model.predict(X))
-    assert (said["link"] is not None) == model.has_probabilities
+    np.testing.assert_array_equal(np.array(record["labels"])[best], labels)
+    assert (record["link"] is not None) == model.has_probabilities
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.25])

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from reference.rows import store_bytes
+from kit.store_crash import content as store_bytes
 
 import streamcut
 from streamcut.errors import UsageError

@@ -24,13 +24,10 @@ def best_merge(a: float, b: float, kappa: float) -> tuple[float, float]:
 
 
 class Model:
-    """Σ β_j φ(x̃_j) with at most `budget` vectors, maintained by "merge" or "remove"; the paper's Algorithm 1.
+    """Σ β_j φ(x̃_j) with at most `budget` vectors, maintained by "merge" or "remove"; the paper's Algorithm 1."""
 
-    merged   vectors that merging makes one of: the least and its best partners, one after the other
-    """
-
-    def __init__(self, gamma: float, budget: int, maintenance: str, merged: int = 2) -> None:
-        self.gamma, self.budget, self.maintenance, self.merged = gamma, budget, maintenance, merged
+    def __init__(self, gamma: float, budget: int, maintenance: str) -> None:
+        self.gamma, self.budget, self.maintenance = gamma, budget, maintenance
         self.vectors: list[tuple[float, np.ndarray, int | None]] = []  # β, x̃, number of the row that it is
 
     def score(self, x) -> float:
@@ -53,20 +50,17 @@ class Model:
         for place, (beta, z, _) in enumerate(self.vectors):
             if beta * least > 0:
                 kappa = rbf(z, z_least, self.gamma)
-                _, beta_z = best_merge(abs(least), abs(beta), kappa)
-                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - beta_z**2, place))
+                h, merged = best_merge(abs(least), abs(beta), kappa)
+                choices.append((least**2 + beta**2 + 2 * least * beta * kappa - merged**2, place, h, merged))
         if choices:
-            partners, beta, z = [place for _, place in sorted(choices)[: self.merged - 1]], least, z_least
-            for place in partners:
-                h, merged = best_merge(abs(beta), abs(self.vectors[place][0]), rbf(z, self.vectors[place][1], self.gamma))
-                beta, z = merged * np.sign(least), h * z + (1 - h) * self.vectors[place][1]
-            self.vectors = [vector for place, vector in enumerate(self.vectors) if place not in partners]
-            self.vectors.append((beta, z, None))
+            _, place, h, merged = min(choices)
+            _, z, _ = self.vectors.pop(place)
+            self.vectors.append((merged * np.sign(least), h * z_least + (1 - h) * z, None))
 
 
-def bsca(X, y, C, gamma, budget, order, maintenance="merge", merged=2) -> tuple[Model, np.ndarray]:
+def bsca(X, y, C, gamma, budget, order, maintenance) -> tuple[Model, np.ndarray]:
     """Algorithm 2 over the rows `order`."""
-    model, alpha = Model(gamma, budget, maintenance, merged), np.zeros(len(y))
+    model, alpha = Model(gamma, budget, maintenance), np.zeros(len(y))
     for i in order:
         target = np.clip(alpha[i] + 1 - y[i] * model.score(X[i]), 0.0, C[i])
         if target != alpha[i]:
@@ -75,7 +69,7 @@ def bsca(X, y, C, gamma, budget, order, maintenance="merge", merged=2) -> tuple[
     return model, alpha
 
 
-def bsgd(X, y, C, gamma, budget, order, maintenance="merge") -> Model:
+def bsgd(X, y, C, gamma, budget, order, maintenance) -> Model:
     """Equation 4 over the rows `order`."""
     model = Model(gamma, budget, maintenance)
     for t, i in enumerate(order, 1):

@@ -55,8 +55,3 @@ def read_rows(path: Path) -> list[tuple]:
             entries = tuple((int(j) + 1, round(float(v), 3)) for j, v in zip(chunk.indices[cut], values, strict=True))
             rows.append((float(chunk.y[i]), None if chunk.qid is None else int(chunk.qid[i]), entries))
     return rows
-
-
-def store_bytes(path: Path) -> dict[str, bytes]:
-    """Every file of a store."""
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}

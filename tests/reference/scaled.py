@@ -1,22 +1,13 @@
-"""Problems as badly scaled as can be, from a seed, and the model of one without what surrounds a training."""
+"""Problems as badly scaled as can be, from a seed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from streamcut.config import TrainOptions
-from streamcut.execution.feed import Feed
-from streamcut.execution.plan import MemoryPlan
-from streamcut.execution.runner import Runner
-from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import ROW_LOSSES
-from streamcut.solvers.progress import Progress, StoppingRule
-from streamcut.training import job_class
-
-_CACHE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -26,7 +17,7 @@ class Problem:
     kind: str
     X: np.ndarray
     y: np.ndarray
-    weight: np.ndarray | None
+    weight: np.ndarray
     loss: str
     own: dict[str, float]  # options of the loss
     positive_weight: float
@@ -49,10 +40,10 @@ _OWN = {
 }
 
 
-def problem(loss: str, seed: int, rows: int = 24, features: int = 8, one_type: bool = False) -> Problem:
-    """`one_type`: entries are float64 and not all 1, and rows have weights, so kernels are compiled for one kind of rows only."""
+def problem(loss: str, seed: int) -> Problem:
+    """Entries are float64 and not all 1, and rows have weights, so kernels are compiled for one kind of rows only."""
     rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(2, rows + 1)), int(rng.integers(1, features + 1))
+    n, d = int(rng.integers(2, 9)), int(rng.integers(1, 4))
     shape = rng.choice(["dense", "sparse", "one-hot", "rank one", "copies", "ones", "nearly copies"])
     X = rng.standard_normal((n, d))
     if shape == "sparse":
@@ -80,20 +71,18 @@ def problem(loss: str, seed: int, rows: int = 24, features: int = 8, one_type: b
         X[rng.random(n) < 0.3] = 0.0
     if rng.random() < 0.3:
         X = X.astype(np.float32)
-    known = ROW_LOSSES[loss]
-    named, y = _numbers(score, rng, loss) if known.targets == "numbers" else _labels(score, rng)
-    weights, weight = rng.choice(["", "", "weights", "weights 1e±6"]), None
+    X = X.astype(float) * (1.5 if np.isin(X, (0.0, 1.0)).all() else 1.0)
+    record = ROW_LOSSES[loss]
+    named, y = _numbers(score, rng, loss) if record.targets == "numbers" else _labels(score, rng)
+    weights, weight = rng.choice(["", "", "weights", "weights 1e±6"]), np.ones(n)
     if weights:
         weight = rng.uniform(0, 2, n) if weights == "weights" else 10.0 ** rng.uniform(-6, 6, n)
         weight[rng.random(n) < 0.2] = 0.0
         weight[0] = max(weight[0], 1e-3)
     C = 10.0 ** rng.uniform(-6, 8) if rng.random() < 0.7 else float(rng.choice([1e-6, 1.0, 100.0, 1e8]))
     bias, positive_weight = float(rng.choice([0.0, 1.0, 1.0, 10.0, 0.1])), float(rng.choice([1.0, 1.0, 0.1, 7.0]))
-    own = {name: _OWN[name](rng) for name in known.options}
-    if one_type:
-        X = X.astype(float) * (1.5 if np.isin(X, (0.0, 1.0)).all() else 1.0)
-        weight = np.ones(n) if weight is None else weight
-    positive_weight = positive_weight if known.targets == "labels" else 1.0
+    own = {name: _OWN[name](rng) for name in record.options}
+    positive_weight = positive_weight if record.targets == "labels" else 1.0
     kind = ", ".join(filter(None, (shape, named, columns, scaled, weights)))
     return Problem(kind, X, y, weight, loss, own, positive_weight, float(C), bias)
 
@@ -117,20 +106,3 @@ def _numbers(score: np.ndarray, rng: np.random.Generator, loss: str) -> tuple[st
         return named, np.full(len(score), float(rng.choice([0.0, 1.0, -1e6])))
     scale = {"large numbers": 10.0 ** rng.uniform(0, 8), "small numbers": 10.0 ** rng.uniform(-8, 0)}.get(named, 1.0)
     return named, scale * score + float(rng.choice([0.0, 0.0, 10.0 * scale]))
-
-
-class Violation(NamedTuple):
-    """What was false: the kind of claim, and all that is needed to see it again."""
-
-    kind: str
-    what: str
-
-
-def solved(data: MemoryDataset, given: dict[str, Any]) -> Any:
-    """The model of `train`, without what surrounds it: threads, the memory plan."""
-    options = TrainOptions(**given, scheduler="sync")
-    job: Any = job_class(options).planned(options, data.manifest)
-    pinned = frozenset(range(len(data.manifest.shards)))
-    rule = StoppingRule(options.tol, options.tol_relative, options.target, options.max_passes, options.max_time)
-    with Runner(Feed(data, pinned), job.lanes, 1) as runner:
-        return job.solve(runner, Progress(rule), MemoryPlan(0, (), pinned, 0, row_cache=_CACHE))

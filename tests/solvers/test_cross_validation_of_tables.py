@@ -45,22 +45,18 @@ EXACT = {"loss": "logistic", **TIGHT}
 
 def test_rows_of_a_group_are_in_one_fold(rows, tmp_path):
     convert = {"drop": "day", "standardise": True}
-    found = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=4, **EXACT)
-    again = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=4, **EXACT)
-    other = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=4, seed=1, **EXACT)
-    assert found.values("accuracy") == again.values("accuracy")
-    assert found.values("accuracy") != other.values("accuracy")
+
+    def validated(data, **more):
+        how = {"label": "ill", "convert": convert, "group_column": "patient", "folds": 4, **EXACT, **more}
+        return streamcut.cross_validate(data, **how).values("accuracy")
+
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    of_file = streamcut.cross_validate(
-        tmp_path / "rows.csv", label="ill", convert=convert, group_column="patient", folds=4, **EXACT
-    )
-    assert of_file.values("accuracy") == found.values("accuracy")
-    alone = streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=12, **EXACT)
+    assert validated(rows) == validated(tmp_path / "rows.csv") != validated(rows, seed=1)
     expected = [
         measured(tmp_path, rows, rows.patient.ne(who).to_numpy(), rows.patient.eq(who).to_numpy(), id="patient", **convert)
         for who in range(12)
     ]
-    assert sorted(alone.values("accuracy")) == pytest.approx(sorted(expected))
+    assert sorted(validated(rows, folds=12)) == pytest.approx(sorted(expected))
 
 
 def test_what_is_measured_on_is_later_than_what_was_trained_on(rows, tmp_path):
@@ -75,15 +71,15 @@ def test_what_is_measured_on_is_later_than_what_was_trained_on(rows, tmp_path):
     assert found.values("accuracy") == pytest.approx(expected)
 
 
-def test_what_makes_no_folds_is_said(rows, tmp_path):
-    convert = {"drop": "day"}
-    with pytest.raises(UsageError, match="13 folds need at least as many groups, but column 'patient' has 12 values"):
-        streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", folds=13)
-    with pytest.raises(UsageError, match="group_column and time_column: give one of them"):
-        streamcut.cross_validate(rows, label="ill", convert=convert, group_column="patient", time_column="day")
-    with pytest.raises(UsageError, match="'patient' is a column of a table, which this data is not"):
-        streamcut.cross_validate((np.ones((4, 1)), np.array([1.0, -1.0, 1.0, -1.0])), group_column="patient", folds=2)
-    with pytest.raises(UsageError, match="convert: with shuffle the rows are not those of the table"):
-        streamcut.cross_validate(rows, label="ill", convert={**convert, "shuffle": 1}, group_column="patient")
-    with pytest.raises(UsageError, match="has one time; nothing is later"):
-        streamcut.cross_validate(rows.assign(day=rows.day[0]), label="ill", convert={"drop": "patient,day"}, time_column="day")
+def test_what_makes_no_folds_is_said(rows):
+    arrays, one_day = (np.ones((4, 1)), np.array([1.0, -1.0, 1.0, -1.0])), rows.assign(day=rows.day[0])
+    day, both = {"label": "ill", "convert": {"drop": "day"}}, {"label": "ill", "convert": {"drop": "patient,day"}}
+    for data, how, said in (
+        (rows, {**day, "group_column": "patient", "folds": 13}, "13 folds need at least as many .*'patient' has 12 values"),
+        (rows, {**day, "group_column": "patient", "time_column": "day"}, "group_column and time_column: give one of them"),
+        (arrays, {"group_column": "patient", "folds": 2}, "'patient' is a column of a table, which this data is not"),
+        (rows, {"label": "ill", "convert": {"shuffle": 1}, "group_column": "patient"}, "with shuffle the rows are not those of"),
+        (one_day, {**both, "time_column": "day"}, "has one time; nothing is later"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            streamcut.cross_validate(data, **how)

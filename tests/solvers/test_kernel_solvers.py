@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal, localcontext
 from functools import cache
 from itertools import product
@@ -10,12 +9,10 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.budgeted_regression import GAMMA, _rows
-from reference.rows import dump
 
 import streamcut
 from streamcut import evaluate, load_model, save_model, train, verify
-from streamcut.errors import BadInputError, UsageError
+from streamcut.errors import BadInputError
 from streamcut.sklearn import KernelSVM
 
 RBF = {"kernel": "rbf", "gamma": 0.02}
@@ -180,68 +177,40 @@ def optimum_above(case) -> Decimal:
     return exact_objective(train((X, y), **{**options, **tight}), X, y)
 
 
-@pytest.mark.parametrize(("case", "offset"), list(product(CASES, OFFSETS)))
+@pytest.mark.parametrize(("case", "offset"), [*product(CASES, OFFSETS), ("smo poly", 3.0), ("smo poly", 12.0)])
 def test_kernel_certificates_are_true_far_from_the_origin(case, offset):
     options, classes = CASES[case]
     X, y = rows(offset, classes=classes)
-    if options["kernel"] == "poly" and offset:
+    if options["kernel"] == "poly" and offset == OFFSETS[-1]:
         with pytest.raises(BadInputError, match="subtract the means"):
             train((X, y), **options)
         return
     model = train((X, y), **options)
-    found, F = model.certificate, exact_objective(model, X, y)
-    assert found.converged
-    assert F <= Decimal(found.primal) <= F * (1 + Decimal("1e-8"))
-    assert Decimal(found.lower_bound) <= optimum_above(case)
-    assert found.lower_bound >= 0.98 * float(optimum_above(case))
-    checked = verify(model, (X, y))
+    certificate, F, checked = model.certificate, exact_objective(model, X, y), verify(model, (X, y))
+    assert certificate.converged
     assert checked.consistent
+    assert Decimal(certificate.primal) >= F
+    if offset not in OFFSETS:  # the polynomial of rows that were moved is another kernel, and rounding counts
+        assert certificate.raised > 0.0
+        return
+    assert Decimal(certificate.primal) <= F * (1 + Decimal("1e-8"))
+    assert Decimal(certificate.lower_bound) <= optimum_above(case)
+    assert certificate.lower_bound >= 0.98 * float(optimum_above(case))
     assert checked.error <= 1e-7 * checked.primal
 
 
-@pytest.mark.parametrize("offset", [3.0, 12.0])
-def test_certificates_of_a_polynomial_count_what_rounding_does(offset):
-    X, y = rows(offset)
-    model = train((X, y), solver="smo", C=1.0, max_time=20.0, **POLY)
-    found, F = model.certificate, exact_objective(model, X, y)
-    assert Decimal(found.primal) >= F
-    assert found.raised > 0.0
-    assert verify(model, (X, y)).consistent
-
-
-def rings(n=200, seed=0):
-    rng = np.random.default_rng(seed)
-    X = np.where(rng.random((n, 3)) > 0.2, rng.standard_normal((n, 3)), 0.0)
-    return X, np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.2 * rng.standard_normal(n) > 0.8, 2.0, 1.0)
-
-
-OPTIONS = {"kernel": "rbf", "gamma": 0.5, "nystroem": 40, "C": 1.0}
-
-
-def test_approaches_the_exact_machine():
-    X, y = rings(150)
-    exact = train(streamcut.rows(X, y), solver="sampled-linear", kernel="rbf", gamma=0.5, samples=150, bias=0, tol=1e-4)
-    model = train(streamcut.rows(X, y), **{**OPTIONS, "nystroem": 150}, bias=0, tol_relative=1e-4)
-    assert model.certificate.lower_bound <= exact.certificate.primal * (1 + 1e-3)
-    assert exact.certificate.lower_bound <= model.certificate.primal * (1 + 1e-3)
-
-
-def test_other_tasks_take_features():
-    X, _ = rings(300)
-    y = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
-    model = train(streamcut.rows(X, y), task="multiclass", **OPTIONS)
-    assert evaluate(model, (X, y)).accuracy > 0.8
-    with pytest.raises(UsageError, match="sequence"):
-        train(streamcut.rows(X, y, qid=np.arange(300) // 3), task="sequence", solver="ocas", **OPTIONS)
-
-
-def test_a_map_with_other_frequencies_is_refused():
+def test_features_of_a_kernel_approach_the_exact_machine_and_are_for_classes_too():
     rng = np.random.default_rng(0)
-    data = streamcut.rows(rng.standard_normal((40, 3)), np.where(rng.random(40) < 0.5, 1.0, -1.0))
-    model = train(data, kernel="rbf", gamma=0.5, fourier=8)
-    for frequencies in (model.map.frequencies[:, :3], model.map.frequencies[:3, :2]):
-        with pytest.raises(ValueError, match="does not fit a map"):  # as it would be where a file is read
-            replace(model, map=replace(model.map, frequencies=frequencies))
+    X = np.where(rng.random((150, 3)) > 0.2, rng.standard_normal((150, 3)), 0.0)
+    y = np.where(X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.2 * rng.standard_normal(150) > 0.8, 2.0, 1.0)
+    kernel = {"kernel": "rbf", "gamma": 0.5}
+    exact = train((X, y), solver="sampled-linear", samples=150, bias=0, tol=1e-4, **kernel).certificate
+    all_rows = train((X, y), nystroem=150, bias=0, tol_relative=1e-4, **kernel).certificate
+    assert all_rows.lower_bound <= exact.primal * (1 + 1e-3)
+    assert exact.lower_bound <= all_rows.primal * (1 + 1e-3)
+    classes = np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5]).astype(float)
+    model = train((X, classes), task="multiclass", nystroem=40, **kernel)
+    assert evaluate(model, (X, classes)).accuracy > 0.8
 
 
 def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
@@ -249,21 +218,13 @@ def test_a_budget_of_vectors_fits_a_curve_and_its_quantiles():
     X = random.uniform(0.0, 6.0, (2000, 1))
     y = 100.0 + 3.0 * np.sin(X[:, 0]) + random.normal(size=2000)
     options = {"kernel": "rbf", "gamma": 1.0, "C": 5.0, "budget": 25, "epochs": 5.0, "task": "regression"}
-    model = streamcut.train((X, y), **options)
+    model = streamcut.train((X, y), **options, validation=(X[:500], y[:500]))
     assert (model.task, model.parameters["loss"], model.n_support <= 25) == ("regression", "epsilon-insensitive", True)
     assert model.intercept == pytest.approx(y.mean(), rel=1e-15)
     assert np.mean((model.predict(X) - 100.0 - 3.0 * np.sin(X[:, 0])) ** 2) < 0.1
     assert streamcut.evaluate(model, (X, y)).r2 > 0.8
+    assert model.history[-1]["validation"] == pytest.approx(streamcut.evaluate(model, (X[:500], y[:500])).r2)
+    assert model.history[-1]["accuracy_met"] is None
     assert model.history[-1]["dual"] <= model.history[-1]["primal_met"]
     upper = streamcut.train((X, y), **options, loss="quantile", quantile=0.9)
     assert np.mean(y <= upper.predict(X)) == pytest.approx(0.9, abs=0.04)
-
-
-def test_validation_is_told_as_r2(tmp_path):
-    X, y, _ = _rows(n=200, seed=6)
-    streamcut.convert(dump(tmp_path / "rows.svm", X, y), tmp_path / "rows.zarr", dtype="float64")
-    store = str(tmp_path / "rows.zarr")
-    model = streamcut.train(store, kernel="rbf", gamma=GAMMA, budget=20, epochs=2.0, validation=store)
-    assert model.task == "regression", "the labels are real numbers"
-    assert model.history[-1]["validation"] == pytest.approx(streamcut.evaluate(model, store).r2)
-    assert model.history[-1]["accuracy_met"] is None

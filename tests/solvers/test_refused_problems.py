@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,7 @@ OPTIONS = [  # (rows, options, what the message says): UsageError
     ("queries", {"task": "ranking", "solver": "bundle-dca"}, "task ranking is trained by newton, ocas, cpa, not by bundle-dca"),
     ("queries", {"task": "ranking", "bias": 2.0}, "not of task ranking"),
     ("queries", {"task": "ranking", **RBF, "gamma": 1.0, "solver": "sampled-constant"}, "ranking"),
+    ("queries", {"task": "sequence", **RBF, "gamma": 1.0, "nystroem": 5, "solver": "ocas"}, "sequence"),
     ("queries with weights", {"task": "sequence"}, "weights"),
     ("ones", {"task": "one-class", "nu": 1.5}, r"nu: 1\.5 is not a number above 0 and at most 1"),
     ("signs", {"task": "binary", "solver": "ocas", "nu": 0.5}, r"nu: 0\.5 is an option of"),
@@ -141,6 +143,7 @@ def weighted(*weights: str, labels: tuple[int, ...] = (1, -1)) -> str:
 WEIGHTS = {
     "all": (weighted(*["0"] * 6), "", "all rows have weight 0"),
     "one class": (weighted(*["0", "1"] * 3), "", "all rows with label 1 have weight 0"),
+    "one class, free intercept": (weighted(*["1", "0"] * 3), "--intercept free", "all rows with label -1 have weight 0"),
     "the rest": (
         weighted(*["1", "0", "0"] * 2, labels=(1, 2, 3)), "--positive-label 1", "a label other than 1 have weight 0",
     ),
@@ -159,8 +162,6 @@ WEIGHTS = {
 @pytest.mark.filterwarnings("error")  # nothing of NumPy's
 @pytest.mark.parametrize("case", WEIGHTS)
 def test_weights_that_nothing_can_be_learnt_from(run, tmp_path, monkeypatch, case):
-    import re
-
     text, options, words = WEIGHTS[case]
     monkeypatch.chdir(tmp_path)
     Path("a.svm").write_text(text)

@@ -105,22 +105,6 @@ def test_kernel_values_are_counted():
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_sequences_with_a_linear_kernel_are_linear_sequences(solver):
-    X, y, qid = sequences(count=40)
-    data = streamcut.rows(X, y, qid=qid)
-    linear = train(data, task="sequence", bias=0, C=0.5, tol=1e-4, tol_relative=None)
-    kernel = train(data, task="sequence", bias=0, C=0.5, tol=1e-3, solver=solver, samples=1000)
-    assert kernel.certificate.primal == pytest.approx(linear.certificate.primal, abs=1.2e-3 * 0.5 * len(y))
-    assert kernel.certificate.lower_bound <= linear.certificate.primal
-    assert linear.certificate.lower_bound <= kernel.certificate.primal
-    assert kernel.converged
-    weights = kernel.support.T @ kernel.coefficients
-    w = np.concatenate((weights.ravel(), kernel.transitions.ravel()))
-    starts = np.concatenate(([0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]))
-    assert kernel.certificate.primal == pytest.approx(viterbi.primal(w, X.toarray(), y.astype(int), starts, 0.5, 3), rel=1e-10)
-
-
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
     ("kernel", "bias"),
     [(RBF, 0.0), ({"kernel": "poly", "gamma": 0.5, "degree": 2, "coef0": 1.0}, 0.0), ({"kernel": "linear"}, 1.0)],
@@ -153,7 +137,10 @@ def test_no_answer_of_sequences_is_below_the_bound(solver, samples, seed):
     assert best.lower_bound <= found.primal
     assert found.lower_bound > 0.0
     if samples == 60:
+        w = np.concatenate([(model.support.T @ model.coefficients).ravel(), model.transitions.ravel()])
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]])
         assert model.converged
+        assert found.primal == pytest.approx(viterbi.primal(w, X.toarray(), y.astype(int), starts, 0.5, 3), rel=1e-10)
     with pytest.raises(UsageError, match="task sequence: its certificate cannot be verified"):
         verify(model, data)
 
@@ -195,7 +182,7 @@ def test_lies_are_caught(classes):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_estimates_are_no_convergence(solver):
     outcomes = set()
-    for seed in range(12):
+    for seed in range(5):
         X, y, _ = problem(seed, n=300)
         model = train(streamcut.rows(X, y), solver=solver, samples=20, seed=seed, tol=1e-2, C=5.0, **RBF)
         found = model.certificate

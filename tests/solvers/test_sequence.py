@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from kit.sequence import sequences
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
 from streamcut import evaluate, predict, save_model, train
-from streamcut.cli import cli
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 
 
@@ -24,7 +22,7 @@ def test_transitions_help():
     assert accuracy == np.mean(model.predict(Xt, qid=qt) == yt)
 
 
-def test_names_of_labels_come_from_a_file(tmp_path):
+def test_names_of_labels_come_from_a_file(tmp_path, run):
     X, y, qid = sequences(30)
     model = train(streamcut.rows(X, y, qid=qid), task="sequence", C=0.1)
     save_model(model, tmp_path / "m.npz")
@@ -33,11 +31,10 @@ def test_names_of_labels_come_from_a_file(tmp_path):
     names = {label: kinds[i % 4] for i, label in enumerate(model.labels)}
     (tmp_path / "names").write_text("".join(f"{label:g} {name}\n" for label, name in names.items()))
     want = evaluate(model, streamcut.rows(X, y, qid=qid), label_names=names).measures()
-    command = ["evaluate", str(tmp_path / "m.npz"), str(tmp_path / "t.svm"), "--label-names", str(tmp_path / "names")]
-    shown = CliRunner().invoke(cli, [*command, "--json"])
-    assert json.loads(shown.stdout) == want
+    command = ["evaluate", tmp_path / "m.npz", tmp_path / "t.svm", "--label-names", tmp_path / "names"]
+    assert json.loads(run(*command, "--json")[1]) == want
     assert want["chunk_types"]
-    assert "NP" in CliRunner().invoke(cli, command).stdout
+    assert "NP" in run(*command)[1]
     (tmp_path / "names").write_text("1 B-NP\n2 two words\n")
     with pytest.raises(BadInputError, match="names, line 2: expected a label and its name, found '2 two words'"):
         evaluate(model, streamcut.rows(X, y, qid=qid), label_names=tmp_path / "names")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,56 +12,25 @@ import streamcut
 from streamcut import CheckpointOptions, save_model, train
 from streamcut.errors import NotFoundError, UsageError
 
-ROWS, OLD_ROWS, FEATURES = 660, 600, 30
-
-
-@cache
-def rows():
-    rng = np.random.default_rng(0)
-    X = sp.random_array((ROWS, FEATURES), density=0.3, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    score = X @ np.random.default_rng(7).standard_normal(FEATURES)
-    return sp.csr_array(X), np.where(score + 0.5 * rng.standard_normal(ROWS) > 0.1, 1.0, -1.0), rng.uniform(0.2, 3.0, ROWS)
-
-
-@cache
-def data(n: int = ROWS) -> Any:
-    X, y, _ = rows()
-    return streamcut.rows(X[:n], y[:n])
-
-
-@pytest.fixture
-def saved(tmp_path):
-    """`saved(data, **options)` → the path of a model trained so."""
-
-    def saved(dataset: Any, **options) -> str:
-        path = str(tmp_path / "start.npz")
-        save_model(train(dataset, **options), path)
-        return path
-
-    return saved
-
-
-def passes(model) -> int:
-    return model.history[-1]["passes"]
+RNG = np.random.default_rng(0)
+X = sp.random_array((660, 30), density=0.3, format="csr", rng=RNG, data_sampler=RNG.standard_normal)
+SIGNS = np.where(X @ np.random.default_rng(7).standard_normal(30) + 0.5 * RNG.standard_normal(660) > 0.1, 1.0, -1.0)
+NUMBERS = RNG.uniform(0.2, 3.0, 660)
+DATA = streamcut.rows(X, SIGNS)
 
 
 @pytest.mark.parametrize("solver", ["ocas", "bundle-dca"])
-def test_stopped_and_resumed(solver, saved, tmp_path):
-    options = {"solver": solver, "tol": 1e-6, "tol_relative": None, "warm_start": saved(data(OLD_ROWS))}
-    whole = train(data(), **options)
-    folder = str(tmp_path / "run")
-    train(data(), checkpoint=folder, **{**options, "max_passes": 3})
-    resumed = train(data(), checkpoint=CheckpointOptions(folder, resume=True), **options)
-    assert resumed.weights.tobytes() == whole.weights.tobytes()
-    assert passes(resumed) == passes(whole)
-    assert len(resumed.history) == len(whole.history)
-
-
-def test_resumed_from_another_model(saved, tmp_path):
-    folder = str(tmp_path / "run")
-    train(data(), checkpoint=folder, warm_start=saved(data(OLD_ROWS)), max_passes=2)
+def test_a_training_from_a_model_is_stopped_and_resumed_from_that_model_alone(solver, tmp_path):
+    start = train(streamcut.rows(X[:600], SIGNS[:600]))
+    options, folder = {"solver": solver, "tol": 1e-6, "tol_relative": None}, str(tmp_path / "run")
+    whole = train(DATA, warm_start=start, **options)
+    train(DATA, warm_start=start, checkpoint=folder, max_passes=3, **options)
+    goes_on = CheckpointOptions(folder, resume=True)
     with pytest.raises(UsageError, match="warm_start"):
-        train(data(), checkpoint=CheckpointOptions(folder, resume=True), warm_start=saved(data(), C=3.0))
+        train(DATA, warm_start=train(DATA, C=3.0), checkpoint=goes_on, **options)
+    resumed = train(DATA, warm_start=start, checkpoint=goes_on, **options)
+    assert resumed.weights.tobytes() == whole.weights.tobytes()
+    assert [line["passes"] for line in resumed.history] == [line["passes"] for line in whole.history]
 
 
 NUMBER, SEVERAL, RBF = {"task": "regression"}, {"task": "multiclass"}, {"kernel": "rbf", "gamma": 0.5, "budget": 10}
@@ -80,12 +47,11 @@ STARTS = [  # what the model was trained on and how, the training that is to beg
 ]
 
 
-def of_kind(kind: str) -> Any:
-    X, y, u = rows()
-    classes = np.digitize(u, [1.0, 2.0]) + (kind == "other classes")
-    y = {"signs": y, "wide": y, "numbers": u}.get(kind, classes.astype(float))
-    X = X if kind == "wide" else X[:, :29]
-    return streamcut.rows(X[:200], y[:200], qid=np.arange(200) // 10 if kind == "queries" else None)
+def of_kind(kind: str):
+    classes = np.digitize(NUMBERS, [1.0, 2.0]) + (kind == "other classes")
+    y = {"signs": SIGNS, "wide": SIGNS, "numbers": NUMBERS}.get(kind, classes.astype(float))
+    qid = np.arange(200) // 10 if kind == "queries" else None
+    return streamcut.rows(X[:200] if kind == "wide" else X[:200, :29], y[:200], qid=qid)
 
 
 @pytest.mark.parametrize(("trained", "how", "kind", "options", "message"), STARTS, ids=lambda value: str(value)[:40])
@@ -97,8 +63,8 @@ def test_what_no_training_starts_from(trained, how, kind, options, message):
 
 def test_a_file_that_is_missing_or_whose_proof_does_not_hold_is_no_start(tmp_path):
     with pytest.raises(NotFoundError, match="cannot read"):
-        train(data(), warm_start=str(tmp_path / "none.npz"))
-    model = train(data())
+        train(DATA, warm_start=str(tmp_path / "none.npz"))
+    model = train(DATA)
     save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), tmp_path / "m.npz")
     with pytest.raises(UsageError, match="does not hold on this data"):
-        train(data(), warm_start=str(tmp_path / "m.npz"))
+        train(DATA, warm_start=str(tmp_path / "m.npz"))

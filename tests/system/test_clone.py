@@ -25,11 +25,8 @@ def said(code: str) -> str:
 
 
 def test_it_trains():
-    data = "(numpy.eye(4), [1, 1, -1, -1])"
-    assert said(f"import numpy, streamcut; print(streamcut.train({data}, max_passes=1).certificate.converged)") in (
-        "True",
-        "False",
-    )
+    code = "import numpy, streamcut; print(streamcut.train((numpy.eye(4), [1, 1, -1, -1]), max_passes=9).converged)"
+    assert said(code) == "True"
 
 
 def test_each_folder_has_one_name():
@@ -50,14 +47,8 @@ print(Path(streamcut.io.__file__).resolve(), io.StringIO.__module__)
     assert places == f"{ROOT / 'io' / '__init__.py'} _io"
 
 
-def _loaded_by(code: str) -> set[str]:
-    command = [sys.executable, "-P", "-c", f"{code}\nimport sys; print(*sys.modules)"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    return set(run.stdout.split("\n")[-2].split())
-
-
 def test_importing_streamcut_loads_nothing_heavy():
-    loaded = _loaded_by("import streamcut; dir(streamcut)")
+    loaded = set(said("import streamcut; dir(streamcut); print(*sys.modules)").split())
     assert "streamcut" in loaded
     assert not loaded & {"numpy", "numba", "scipy", "zarr", "sklearn"}
 

@@ -1,13 +1,11 @@
-"""What a system does to a process: files that may not be written, a disk that fills up, stops, clocks, hash seeds, threads."""
+"""What a system does to a process: files that may not be written, a disk that fills up, stops, clocks."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -17,12 +15,13 @@ import click
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.waiting import has_ended, state_of, ticks_of, until
+from kit.store_crash import forked
+from reference.rows import dump
 
 import streamcut
 from streamcut import convert, load_model, save_model, train
 from streamcut.cli import cli, main
-from streamcut.errors import ExitCode, StreamcutError
+from streamcut.errors import ExitCode
 
 pytestmark = pytest.mark.process
 
@@ -48,35 +47,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def text(folder) -> Path:
-    X, y = rows()
-    lines = (
-        f"{label:g} " + " ".join(f"{j + 1}:{value:.9g}" for j, value in zip(X[[i]].indices, X[[i]].data, strict=True))
-        for i, label in enumerate(y)
-    )
-    path = folder / "a.svm"
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def forked(work: Callable[[], object]) -> int:
-    """The process id of a forked child that does `work` and ends with its exit code."""
-    child = os.fork()
-    if child:
-        return child
-    code = 1
-    try:
-        work()
-        code = 0
-    except StreamcutError as error:
-        code = int(error.exit_code)
-    except SystemExit as error:
-        code = int(error.code)
-    finally:
-        os._exit(code)
-
-
-def ended(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return dump(folder / "a.svm", *rows())
 
 
 def unprivileged(work: Callable[[], object]) -> int:
@@ -89,7 +60,7 @@ def unprivileged(work: Callable[[], object]) -> int:
             os.setresuid(NOBODY, NOBODY, NOBODY)
         work()
 
-    return ended(forked(dropped))
+    return forked(dropped)
 
 
 cli.get_command(click.Context(cli), "train")  # whoever gives root's rights away may not see Python's own files any more
@@ -150,26 +121,6 @@ def test_a_disk_that_fills_up_and_gets_larger(folder, text):
         assert (folder / "copy.zarr" / path.relative_to(folder / "whole.zarr")).read_bytes() == path.read_bytes()
 
 
-def test_a_process_that_is_stopped_for_a_while_goes_on(tmp_path):
-    undisturbed()
-    model = str(tmp_path / "m.npz")
-    slow = {"STREAMCUT_FAILPOINT": ",".join(f"train.shard:{k}:sleep=0.05" for k in range(1, 20))}
-
-    def work() -> None:
-        os.environ.update(slow)
-        save_model(train(streamcut.rows(*rows(), shard_nnz=500), workers=2, **LIMITS), model)
-
-    child = forked(work)
-    for _ in range(3):
-        before = ticks_of(child)
-        until(lambda: has_ended(child) or ticks_of(child) > before, "any work")  # noqa: B023
-        os.kill(child, signal.SIGSTOP)
-        until(lambda: state_of(child) in "TZ", "the stop")
-        os.kill(child, signal.SIGCONT)
-    assert ended(child) == 0
-    assert bits(load_model(model)) == undisturbed()
-
-
 def test_a_clock_that_is_set_back_has_no_effect(monkeypatch):
     expected = undisturbed()
     past = iter(range(10**9, 0, -3600))
@@ -177,21 +128,6 @@ def test_a_clock_that_is_set_back_has_no_effect(monkeypatch):
     model = train(streamcut.rows(*rows(), shard_nnz=500), max_time=60.0, **LIMITS)
     assert bits(model) == expected
     assert all(0.0 <= line["seconds"] < 60.0 for line in model.history)
-
-
-def test_another_thread_and_another_hash_seed_give_the_same_bits(folder, text):
-    convert(text, folder / "a.zarr", shard_nnz=1000)
-    expected = bits(train(str(folder / "a.zarr"), **LIMITS))
-    found = []
-    thread = threading.Thread(target=lambda: found.append(bits(train(str(folder / "a.zarr"), **LIMITS))))
-    thread.start()
-    thread.join()
-    assert found == [expected]
-    model = str(folder / "m.npz")
-    options = ["--C", "0.1", "--set", "lanes=2", "--max-passes", "12", "--tol", "1e-7", "--tol-relative", "0", "--quiet"]
-    line = [*STREAMCUT, "train", str(folder / "a.zarr"), "--output", model, *options]
-    subprocess.run(line, check=True, timeout=100, env={**os.environ, "PYTHONHASHSEED": "12345"})
-    assert bits(load_model(model)) == expected
 
 
 @pytest.mark.parametrize("what", ["convert", "model", "checkpoint"])

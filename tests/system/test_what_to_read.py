@@ -28,6 +28,7 @@ def test_what_to_read_is_there_and_short():
     assert len(named) >= 10
     assert {name: lines(ROOT / name) for name in named if lines(ROOT / name) > 250} == {}
     assert lines(ROOT / "docs" / "algorithm.py") <= 120
+    assert len(EXAMPLES) == 5
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +68,3 @@ def test_examples_are_short_and_run(example, tmp_path):
     assert done.returncode == 0, done.stderr
     assert re.search(r"no weights (can )?reach less than \d", done.stdout)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_there_are_five_examples():
-    assert len(EXAMPLES) == 5

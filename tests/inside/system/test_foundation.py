@@ -1,108 +1,57 @@
-"""units, errors and files: the foundation that everything else stands on."""
+"""Sizes, errors, files that are written whole or not at all, locks, and waits that a signal ends."""
 
 from __future__ import annotations
 
-import errno
 import os
+import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import Future
 
 import pytest
 
 from streamcut import errors
-from streamcut.errors import DiskFullError, ExitCode, LockedError, NotFoundError, StreamcutError, UsageError
-from streamcut.foundation import files
-from streamcut.foundation.files import failpoint, locked, write_durably
+from streamcut.errors import DiskFullError, ExitCode, LockedError, MemoryBudgetError, NotFoundError, StreamcutError, UsageError
+from streamcut.foundation.files import locked, write_durably
+from streamcut.foundation.interrupts import result_of
 from streamcut.foundation.units import parse_size
-
-
-@pytest.fixture(autouse=True)
-def _no_failpoints(monkeypatch):
-    monkeypatch.delenv("STREAMCUT_FAILPOINT", raising=False)
-    files._hits.clear()
-
 
 # --- units ---
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("4GB", 4 * 10**9),
-        ("4gib", 4 * 2**30),
-        (" 1.5 MiB ", 3 * 2**19),
-        (".5kB", 500),
-        ("5.B", 5),
-        ("0B", 0),
-        ("2TB", 2 * 10**12),
-        ("1PiB", 2**50),
-    ],
-)
-def test_sizes(text, size):
-    assert parse_size(text) == size
+SIZES = {"4GB": 4 * 10**9, "4gib": 4 * 2**30, " 1.5 MiB ": 3 * 2**19, ".5kB": 500, "5.B": 5, "0B": 0, "2TB": 2 * 10**12}
+NO_SIZES = [("4", "add a unit, for example 4GB"), ("4XB", "'XB' is not a unit"), ("4iB", "'iB' is not a unit")]
+NO_SIZES += [(text, "not a size") for text in ("", "-4GB", "1e9B", "nanB", "4 GB 2")]
+NO_SIZES += [("50%", "no meaning here"), ("0%", "above 0%"), ("101%", "at most 100%")]
 
 
-@pytest.mark.parametrize(
-    ("text", "total", "says"),
-    [
-        ("4", None, "add a unit, for example 4GB"),
-        ("4XB", None, "'XB' is not a unit"),
-        ("4iB", None, "'iB' is not a unit"),
-        ("", None, "not a size"),
-        ("-4GB", None, "not a size"),
-        ("1e9B", None, "not a size"),
-        ("nanB", None, "not a size"),
-        ("4 GB 2", None, "not a size"),
-        ("50%", None, "no meaning here"),
-        ("0%", 10, "above 0%"),
-        ("101%", 10, "at most 100%"),
-    ],
-)
-def test_sizes_that_are_refused(text, total, says):
-    with pytest.raises(UsageError, match=says) as caught:
-        parse_size(text, option="--memory", total=total)
-    assert str(caught.value).startswith("memory: ")
+def test_sizes():
+    assert {text: parse_size(text) for text in SIZES} == SIZES
+
+
+@pytest.mark.parametrize(("text", "says"), NO_SIZES)
+def test_sizes_that_are_refused(text, says):
+    with pytest.raises(UsageError, match=f"^memory: .*{says}"):
+        parse_size(text, option="--memory", total=None if text == "50%" else 10)
 
 
 # --- errors ---
 
 
-def _error_classes():
-    return [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, StreamcutError)]
-
-
 def test_every_error_has_an_exit_code_of_its_own():
-    kinds = [cls for cls in _error_classes() if cls in (StreamcutError, *StreamcutError.__subclasses__())]
-    codes = [cls.exit_code for cls in kinds]
+    classes = [value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, StreamcutError)]
+    codes = [cls.exit_code for cls in classes if cls in (StreamcutError, *StreamcutError.__subclasses__())]
     assert len(set(codes)) == len(codes)
-    assert all(cls.exit_code in codes for cls in _error_classes())  # kinds of an error have that of the error
+    assert {cls.exit_code for cls in classes} == set(codes)  # kinds of an error have that of the error
     assert set(codes) == set(ExitCode) - {ExitCode.DONE, ExitCode.HUNG_UP, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
-
-
-def test_errors_are_also_what_python_would_raise():
-    assert issubclass(NotFoundError, FileNotFoundError)
-    assert issubclass(UsageError, ValueError)
-    assert issubclass(errors.MemoryBudgetError, MemoryError)
-
-
-# --- failpoints ---
-
-
-def test_a_failpoint_fires_at_its_visit_only(monkeypatch):
-    monkeypatch.setenv("STREAMCUT_FAILPOINT", "here:2:EIO,there:1:ENOSPC")
-    failpoint("here")
-    with pytest.raises(OSError, match="Input/output") as caught:
-        failpoint("here")
-    assert caught.value.errno == errno.EIO
-    failpoint("here")
-    with pytest.raises(OSError, match="No space"):
-        failpoint("there")
+    for ours, pythons in ((NotFoundError, FileNotFoundError), (UsageError, ValueError), (MemoryBudgetError, MemoryError)):
+        assert issubclass(ours, pythons)
 
 
 # --- durable files ---
 
 
-@pytest.mark.skipif(os.name == "nt", reason="permissions are POSIX's")
 def test_files_have_the_permissions_that_others_have(tmp_path):
     before = os.umask(0o002)
     try:
@@ -113,13 +62,10 @@ def test_files_have_the_permissions_that_others_have(tmp_path):
 
 
 @pytest.mark.parametrize("point", ["m_tmp", "m_fsync", "m_rename"])
-@pytest.mark.parametrize(
-    ("action", "raised"), [("ENOSPC", DiskFullError), ("EDQUOT", DiskFullError), ("EFBIG", DiskFullError), ("EIO", OSError)]
-)
+@pytest.mark.parametrize(("action", "raised"), [("ENOSPC", DiskFullError), ("EDQUOT", DiskFullError), ("EIO", OSError)])
 def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch, point, action, raised):
     target = tmp_path / "model"
     write_durably(target, [b"old"], prefix="m")
-    files._hits.clear()
     monkeypatch.setenv("STREAMCUT_FAILPOINT", f"{point}:1:{action}")
     with pytest.raises(raised) as caught:
         write_durably(target, [b"newer"], 5, prefix="m")
@@ -133,24 +79,32 @@ def test_a_failed_write_leaves_the_old_content(tmp_path, monkeypatch, point, act
 # --- locks ---
 
 
-def test_a_lock_is_exclusive_and_is_given_back(tmp_path):
+def test_a_lock_is_exclusive_and_is_given_back_also_by_a_process_that_is_killed(tmp_path):
     lock = tmp_path / "lock"
-    says = r"out\.zarr is being written by another process"
-    with locked(lock, "out.zarr"), pytest.raises(LockedError, match=says), locked(lock, "out.zarr"):
-        pass
-    with locked(lock, "out.zarr"):
-        pass
-
-
-def test_a_lock_dies_with_its_process(tmp_path):
     code = "import sys; from streamcut.foundation.files import locked\n"
     code += "with locked(sys.argv[1], 'x'): print(flush=True); sys.stdin.read()"
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", code, tmp_path / "lock"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
+    with subprocess.Popen([sys.executable, "-P", "-c", code, lock], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         holder.stdout.readline()
-        with pytest.raises(LockedError), locked(tmp_path / "lock", "x"):
+        with pytest.raises(LockedError, match=r"out\.zarr is being written by another process"), locked(lock, "out.zarr"):
             pass
         holder.kill()
-    with locked(tmp_path / "lock", "x"):
-        pass
+    for _ in range(2):
+        with locked(lock, "x"), pytest.raises(LockedError), locked(lock, "x"):
+            pass
+
+
+# --- waits ---
+
+
+def test_a_signal_that_another_thread_gets_is_handled_during_a_wait():
+    answer: Future[str] = Future()
+    late = threading.Timer(30.0, answer.set_result, ["at the end of the wait"])
+    other = threading.Timer(0.1, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGUSR1))
+    before = signal.signal(signal.SIGUSR1, lambda *_: late.cancel() or answer.set_result("at once"))
+    try:
+        late.start()
+        other.start()
+        assert result_of(answer) == "at once"
+    finally:
+        late.cancel()
+        signal.signal(signal.SIGUSR1, before)

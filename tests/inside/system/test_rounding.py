@@ -160,14 +160,6 @@ def test_an_intercept_is_no_further_than_what_the_true_cut_allows(near, a, c_bar
         assert Fraction(found) >= reach / (C * Fraction(pull))
 
 
-@given(l1=positive, total=positive, c_bar=positive, dimension=dimensions)
-def test_thresholds_and_sums_of_sizes(l1, total, c_bar, dimension):
-    true = Fraction(l1) * Fraction(total)
-    assert true <= Fraction(rounding.absolute_above(l1, total, dimension)) <= true * (1 + 2 * doubt(dimension)) + TINY
-    below = rounding.threshold_below(l1, c_bar)
-    assert Fraction(l1) / Fraction(c_bar) * (1 - Fraction(1, 2**49)) <= Fraction(below) <= Fraction(l1) / Fraction(c_bar)
-
-
 @given(bound=st.floats(1e-250, 1e250))
 def test_a_grid_is_as_fine_as_is_said(bound):
     q = Fraction(rounding.spacing(rounding.exact_rounder(bound)))
@@ -239,9 +231,3 @@ def test_scores_that_are_carried_along_are_off_by_what_is_said(steps, z):
     error = drift.error
     drift.step(0.0, 1e300, scale)
     assert drift.error == error == drift.ahead(0.0, scale)
-
-
-def test_a_cut_with_an_enormous_error_bounds_nothing():
-    """As a forged checkpoint may claim: no error, and no bound."""
-    error = rounding.CutError(slope=1e300, offset=1e300)
-    assert rounding.dual_value(120.0, 5e-4, 0.06, error, 10) == -inf

@@ -49,25 +49,26 @@ run("train", "a.zarr", "--output", "m.npz", *many, "--resume", "--force", "--mem
 run("train", "a.zarr", "--output", "m.npz", "--force", "--quiet")
 run("predict", "m.npz", "a.svm", "-o", "y.txt")
 run("verify", "m.npz", "a.zarr")
-print("peak", systems.peak_bytes() >= systems.resident_bytes() > 10_000_000, systems.cpus() > 0)
+assert systems.peak_bytes() >= systems.resident_bytes() > 10_000_000 and systems.cpus() > 0
 assert "psutil" in sys.modules
 from streamcut.execution.row_state import RowState
 state = RowState(1 << 20, pathlib.Path("."))
 state.add("z")
 state.arrays["z"][:] = 1.0
 state.release(0, 1 << 20)
-print("state", float(state.arrays["z"].sum()))
+assert state.arrays["z"].sum() == 1 << 20
 from streamcut.errors import LockedError
-from streamcut.foundation.files import locked, write_durably, remove_abandoned
+from streamcut.foundation.files import locked, write_durably
 with locked("l", "it"):
     try:
         with locked("l", "it"):
-            print("no lock")
+            raise AssertionError("no lock")
     except LockedError:
-        print("locked")
-write_durably("m.txt", [b"one\\r\\n"])
-write_durably("m.txt", [b"two\\r\\n"])
-print(pathlib.Path("m.txt").read_bytes(), systems.alive(os.getpid()), systems.alive(2**22 + 1))
+        pass
+for text in (b"one\\r\\n", b"two\\r\\n"):
+    write_durably("m.txt", [text])
+assert pathlib.Path("m.txt").read_bytes() == text
+assert systems.alive(os.getpid()) and not systems.alive(2**22 + 1)
 """
 
 
@@ -76,7 +77,5 @@ def test_all_goes_without_what_only_linux_has(tmp_path):
     code = PLAYED + WORK
     done = subprocess.run([sys.executable, "-P", "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[-4:] == ["peak True True", "state 1048576.0", "locked", f"{b'two' + bytes([13, 10])!r} True False"]
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["a.svm", "a.zarr", "l", "m.npz", "m.txt", "y.txt"], "no temporary file, and no lock of an output"

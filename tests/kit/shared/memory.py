@@ -6,10 +6,11 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kit.first_runs import within
 
 from streamcut.errors import ExitCode
 
@@ -17,6 +18,18 @@ ROOT = Path(__file__).resolve().parents[3]
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
 ROOM = 60 * 10**6  # what the budget has above the least that must be
 LIMITS = ["--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
+
+
+COMPILING = 150 * 10**6  # bytes by which a run that compiles kernels may exceed its budget
+
+
+def within(budget: int, run: Callable[[], Any], peak: Callable[[Any], int]) -> Any:
+    """What `run` returns; if that took more than `budget`, as compiling kernels may, what it returns once they are compiled."""
+    result = run()
+    if peak(result) > budget:
+        assert peak(result) <= budget + COMPILING
+        result = run()
+    return result
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What tests/io/test_tables.py and tests/inside/io/test_tables.py share."""
+"""Tables with words, codes, numbers, times and missing values, as files of every format."""
 
 from __future__ import annotations
 

@@ -1,21 +1,17 @@
-"""Streams one behind the other, bombs, and groups that come back."""
+"""Compressed streams one behind the other, and bombs."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import io
-import itertools
 import lzma
 import os
+import tracemalloc
 
-import numpy as np
 import pytest
 import zstandard
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from streamcut.io.sources.source import GroupCheck
 from streamcut.io.text.inputs import open_bytes
 
 COMPRESS = {
@@ -63,8 +59,6 @@ def test_streams_one_behind_the_other(kind):
 
 
 def test_zstd_bombs_take_bounded_memory():
-    import tracemalloc
-
     data = COMPRESS["zstd"](bytes(1 << 30))
     tracemalloc.start()
     stream, _ = open_bytes(io.BytesIO(data), "name")
@@ -72,23 +66,3 @@ def test_zstd_bombs_take_bounded_memory():
     assert sum(iter(lambda: stream.readinto(buffer), 0)) == 1 << 30
     assert tracemalloc.get_traced_memory()[1] < 100_000_000
     tracemalloc.stop()
-
-
-@settings(max_examples=200, deadline=None)
-@given(qid=st.lists(st.integers(0, 12), max_size=40), cuts=st.lists(st.integers(0, 40), max_size=4))
-def test_first_repeat_is_the_first_row_of_a_second_run(qid, cuts):
-    expected, seen = None, []
-    for i, q in enumerate(qid):
-        if q in seen and seen[-1] != q:
-            expected = i
-            break
-        if q not in seen:
-            seen.append(q)
-    check, found = GroupCheck(), None
-    bounds = sorted({0, len(qid), *(cut for cut in cuts if cut < len(qid))})
-    for start, stop in itertools.pairwise(bounds):
-        row = check.first_repeat(np.array(qid[start:stop], dtype=np.int64))
-        if row is not None:
-            found = start + row
-            break
-    assert found == expected
