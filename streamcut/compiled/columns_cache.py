@@ -93,8 +93,8 @@ def keep(kept, cached, count, listed):
 
 
 @kernel
-def sweeps(loss, n, turns, cached, count, listed, columns, grids, w, swept, room, most, seeds):
-    """At most so many sweeps over the n cached rows at w, in place, until none is worth it. Adds to swept.total.
+def sweeps(loss, turns, cached, count, listed, columns, grids, w, swept, room, most, seeds):
+    """At most so many sweeps over the first n cached rows at w, in place, until none is worth it. Adds to swept.total.
 
     Each sweep after a pass gains less than the one before. A new pass is the better choice once a sweep gains less for its work
     than a pass and its sweeps do on average: the marginal value theorem (Charnov 1976). The gain of the next ones is less than
@@ -104,6 +104,7 @@ def sweeps(loss, n, turns, cached, count, listed, columns, grids, w, swept, room
     Rows come in random order, of `seeds` (3): from one group of neighbouring rows to the next, if a cache of the processor does
     not hold all. turns (n,) is scratch space.
     """
+    n = len(turns)
     entries = cached.indptr[n]
     grouped = entries >= _GROUPS * _GROUP_NNZ
     size = max(1, _GROUP_NNZ * n // entries) if grouped else n + 1

@@ -6,7 +6,9 @@ length d, or d + 1 with the weight of the constant feature `bias` last when `bia
 
 import numpy as np
 
-from streamcut.compiler.jit import helper, kernel
+from streamcut.compiled.records import entry
+from streamcut.compiled.shares import left, rounded
+from streamcut.compiler.jit import kernel
 
 # Positions are unsigned: for a signed one Numba also compiles the wrap-around of negative indices, which doubles the time.
 
@@ -18,10 +20,7 @@ def scores(indptr, indices, data, w, bias, out):
     for i in range(len(indptr) - 1):
         total = constant
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            if data is None:
-                total += w[np.uint64(indices[t])]
-            else:
-                total += data[t] * w[np.uint64(indices[t])]
+            total += entry(data, t) * w[np.uint64(indices[t])]
         out[i] = total
 
 
@@ -31,38 +30,22 @@ def scatter(indptr, indices, data, coefficients, bias, grids, out):
 
     Sums on a grid are exact, so neither the order of rows nor how they are split into calls, lanes and shards changes a bit.
     """
-    rounder, high = grids.vector, out[0]
+    coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[-1]
     for i in range(len(indptr) - 1):
         c = coefficients[i]
         if c == 0.0:
             continue
-        if grids.fine_vector != 0.0:
-            _scatter_finely(indptr, indices, data, i, c, bias, grids, out)
-            continue
         if bias != 0.0:
-            high[-1] += (bias * c + rounder) - rounder
-        rounded = (c + rounder) - rounder
+            kept = rounded(bias * c, coarse)
+            high[-1] += kept
+            if fine != 0.0:
+                low[-1] += left(bias * c, kept, fine)
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            if data is None:
-                high[np.uint64(indices[t])] += rounded
-            else:
-                high[np.uint64(indices[t])] += (c * data[t] + rounder) - rounder
-
-
-@helper
-def _scatter_finely(indptr, indices, data, i, c, bias, grids, out):
-    """out[0] += c·x_i on the coarse grid, out[1] += the remainder on the fine one."""
-    coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[1]
-    if bias != 0.0:
-        term = c * bias
-        kept = (term + coarse) - coarse
-        high[-1] += kept
-        low[-1] += ((term - kept) + fine) - fine
-    for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        term = c if data is None else c * np.float64(data[t])
-        kept = (term + coarse) - coarse
-        high[np.uint64(indices[t])] += kept
-        low[np.uint64(indices[t])] += ((term - kept) + fine) - fine
+            term = c * entry(data, t)
+            kept = rounded(term, coarse)
+            high[np.uint64(indices[t])] += kept
+            if fine != 0.0:
+                low[np.uint64(indices[t])] += left(term, kept, fine)
 
 
 @kernel
@@ -72,7 +55,7 @@ def keep_largest(indptr, indices, data, bias, out):
         if bias != 0.0:
             out[-1] = max(out[-1], abs(bias))
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            value = 1.0 if data is None else abs(np.float64(data[t]))
+            value = abs(entry(data, t))
             out[np.uint64(indices[t])] = max(out[np.uint64(indices[t])], value)
 
 
@@ -84,5 +67,5 @@ def add_magnitudes(indptr, indices, data, u, bias, rounder, out):
         if bias != 0.0:
             out[-1] += (weight * abs(bias) + rounder) - rounder
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            value = 1.0 if data is None else abs(np.float64(data[t]))
+            value = abs(entry(data, t))
             out[np.uint64(indices[t])] += (weight * value + rounder) - rounder

@@ -100,6 +100,31 @@ def margins(loss, y, u, z, sums):
     return bad
 
 
+@inlined
+def _add_share(loss, f, y, weight, grids, sums):
+    """Adds a row with share f to the sums of a cut, as in `cut_coefficients`."""
+    if f != 0.0:
+        term = weight * loss.constant(f, y)
+        kept = rounded(term, grids.weight)
+        sums[0] += kept
+        sums[1] += left(term, kept, grids.fine_weight)
+        if loss.sized():
+            sums[2] += rounded(weight * abs(f), grids.weight)
+            sums[3] += rounded(weight * loss.size(f, y), grids.weight)
+
+
+@kernel
+def cuts_of_halves(loss, y, score, u, grids, out, sums):
+    """The cuts of the rows that pull up and of those that pull down, where all have this score: out (2, n) gets −u σ f, 0 for
+    those of the other half, sums (2, 4) the sums of each cut, as in `cut_coefficients`."""
+    for i in range(len(y)):
+        weight, sign = weight_of(u, i), loss.sign(y[i])
+        f = loss.limited(loss.dual(sign * score - loss.offset(y[i]), y[i]), grids.limit, weight)
+        side = 0 if sign * f > 0.0 else 1
+        out[side, i], out[1 - side, i] = -sign * (weight * f), 0.0
+        _add_share(loss, f, y[i], weight, grids, sums[side])
+
+
 @kernel
 def cut_coefficients(loss, y, z_b, z, kappa, u, grids, out, sums):
     """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (4); neither over M.
@@ -111,14 +136,7 @@ def cut_coefficients(loss, y, z_b, z, kappa, u, grids, out, sums):
         weight = weight_of(u, i)
         f = loss.limited(loss.dual(z_b[i] + kappa * (z[i] - z_b[i]), y[i]), grids.limit, weight)
         out[i] = -loss.sign(y[i]) * (weight * f)
-        if f != 0.0:
-            term = weight * loss.constant(f, y[i])
-            kept = rounded(term, grids.weight)
-            sums[0] += kept
-            sums[1] += left(term, kept, grids.fine_weight)
-            if loss.sized():
-                sums[2] += rounded(weight * abs(f), grids.weight)
-                sums[3] += rounded(weight * loss.size(f, y[i]), grids.weight)
+        _add_share(loss, f, y[i], weight, grids, sums)
 
 
 @kernel

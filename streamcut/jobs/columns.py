@@ -43,7 +43,7 @@ from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss
 from streamcut.losses.columns import Column, ColumnsRisk
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
@@ -385,6 +385,5 @@ def _with_bound_of(origin: Origin, answer: Answer, l1: float) -> Answer:
     free, its rounding counts once more."""
     if origin.cut is None:
         return answer
-    witness = Witness(origin.cut.a, origin.cut.b, origin.cut.error)
-    bound = witness.bound(answer.c_bar, l1)
-    return replace(answer, bound=bound, witness=witness) if bound > answer.bound else answer
+    bound = origin.cut.bound(answer.c_bar, l1)
+    return replace(answer, bound=bound, witness=origin.cut) if bound > answer.bound else answer

@@ -66,6 +66,4 @@ def _cuts(model: LinearModel, problem: Problem, manifest: Manifest, count: int) 
     """The model's cuts of its mean loss where they are cuts of this problem, too; with λ, the witness kept is not a cut."""
     theirs = model.problem if problem.free else replace(model.problem, C=problem.C)  # with a free intercept they hold for one C
     same = theirs == replace(problem, l1=0.0, l1_only=False) and model.fingerprint == manifest.fingerprint
-    if not (same and model.witnesses):
-        return [None] * count
-    return [Cut(witness.a, witness.b, witness.error) for witness in model.witnesses]
+    return list(model.witnesses) if same and model.witnesses else [None] * count

@@ -20,7 +20,7 @@ from streamcut.models.checkpoint import Fill
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.interior import AtOnce, solving_bytes
+from streamcut.oracles.interior import solve_at_once, solving_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.random_order import RandomOrder
 
@@ -224,7 +224,7 @@ class ColumnsOracle(LinearOracle):
                 pulls = None if start.pulls is None else start.pulls + self.costs * sums.U[-1]
                 given = start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
                 rows, plain = (self._runner.rows.get("fold"), self._runner.lanes.bounds[0]), self.places(self.active, self.costs)
-                sums.solved = AtOnce(self.risk.loss, plain, sums.w, *given, *rows).solve(self._caches.values())
+                sums.solved = solve_at_once(self.risk.loss, plain, self._caches.values(), sums.w, *given, *rows)
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
             swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], sums.b))
             sums.w = swept.w / lanes if lanes > 1 else swept.w

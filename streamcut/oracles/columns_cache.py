@@ -48,14 +48,12 @@ class ColumnsCache:
     def __init__(self, size: CacheSize, risk: ColumnsRisk, most: int) -> None:
         self.size, self._risk = size, risk
         self.n, self.limit = 0, np.inf
-        self._indptr = np.zeros(size.rows + 1, np.int64)
-        self._indices = np.empty(size.entries, size.index)
-        self._data = None if size.value is None else np.empty(size.entries, size.value)
-        self._number = np.empty(size.rows, np.int64)
-        self._key, self._weight, self._square = (np.empty(size.rows) for _ in range(3))
-        self._goal = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
+        indices, data = np.empty(size.entries, size.index), None if size.value is None else np.empty(size.entries, size.value)
+        key, weight, square = (np.empty(size.rows) for _ in range(3))
+        target = np.empty(size.rows, np.float64 if risk.labels is None else np.int32)
+        numbers = np.empty(size.rows, np.int64), key, weight, square
         self._room = np.empty(size.rows * most), np.empty(size.rows * most, listing(most))
-        self._share: np.ndarray = np.empty((0, 0))
+        self._rows = CachedRows(np.zeros(size.rows + 1, np.int64), indices, data, *numbers, np.empty((0, 0)), target)
         self._listed: np.ndarray = np.empty((0, 0), self._room[1].dtype)
         self._count = np.zeros(size.rows, np.int64)
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
@@ -64,7 +62,7 @@ class ColumnsCache:
     @property
     def numbers(self) -> np.ndarray:
         """The rows in the cache, in the order in which they came."""
-        return self._number[: self.n]
+        return self._rows.number[: self.n]
 
     @staticmethod
     def row_bytes(columns: int) -> int:
@@ -76,7 +74,8 @@ class ColumnsCache:
         self.n, self.limit = 0, np.inf
         self.columns, rows, A = columns, self.size.rows, len(columns.places)  # in groups, of all their columns
         shares, listed = self._room
-        self._share, self._listed = shares[: rows * A].reshape(rows, A), listed[: rows * A].reshape(rows, A)
+        self._rows = self._rows._replace(share=shares[: rows * A].reshape(rows, A))
+        self._listed = listed[: rows * A].reshape(rows, A)
         self._places = None
 
     def collect(self, rows: Rows, pairs: Pairs, half: int, numbers: np.ndarray) -> None:
@@ -84,14 +83,14 @@ class ColumnsCache:
         first = 0
         while first < len(numbers):
             at = first, rows, self.columns, pairs, half, numbers, self.limit, self.n
-            first, self.n = columns_cache.offer(self._risk.loss, *at, self._rows(), self._count, self._listed)
+            first, self.n = columns_cache.offer(self._risk.loss, *at, self._rows, self._count, self._listed)
             if first < len(numbers):  # the cache is full
                 self._shrink()
 
     def sweep_columns(self, how: Sweeps, w: np.ndarray, first_row: int) -> np.ndarray:
         """Sweep in place at w until a sweep no longer pays; returns the rise of the dual (A)."""
         swept = Swept.after(how.rise, _PASS * max(how.entries, 1), how.enough)
-        rows = self.n, np.empty(self.n, np.int64), self._rows(), self._count, self._listed, self.columns
+        rows = np.empty(self.n, np.int64), self._rows, self._count, self._listed, self.columns
         passes, seed = how.seed
         seeds = tuple(np.uint64(number & _BITS) for number in (passes, first_row, seed))
         vectors, room = self.columns.group.vectors(w), Room.of(0, w.shape[1])
@@ -103,22 +102,18 @@ class ColumnsCache:
         if self._places is None:  # rows may come from several places of the lane
             self._places = np.argsort(self.numbers)
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)
-        given = self._places[first:last], self._rows(), first_row, self.columns, codes, half, how.grids
+        given = self._places[first:last], self._rows, first_row, self.columns, codes, half, how.grids
         columns_cache.write_back(self._risk.loss, *given, self.columns.group.vectors(U), b, Room.of(0, U.shape[1]))
 
     def gathered(self) -> CachedRows:
         """The cached rows; shares and weights are views."""
-        rows, last = self._rows().part(slice(0, self.n)), self._indptr[self.n]
+        rows, last = self._rows.part(slice(0, self.n)), self._rows.indptr[self.n]
         return rows._replace(indices=rows.indices[:last], data=None if rows.data is None else rows.data[:last])
 
-    def _rows(self) -> CachedRows:
-        csr = self._indptr, self._indices, self._data
-        return CachedRows(*csr, self._number, self._key, self._weight, self._square, self._share, self._goal)
-
     def _shrink(self) -> None:
-        keys, ends, count, entries = self._key[: self.n], self._indptr[: self.n + 1], self.n, np.inf
+        keys, ends, count, entries = self._rows.key[: self.n], self._rows.indptr[: self.n + 1], self.n, np.inf
         kept = np.ones(count, np.bool_)
-        while count > 0 and entries > _FULL * len(self._indices):
+        while count > 0 and entries > _FULL * len(self._rows.indices):
             count = min(int(_KEPT * count), count - 1)
             (in_order := keys.copy()).partition(count)
             self.limit = float(in_order[count])
@@ -127,5 +122,5 @@ class ColumnsCache:
             equal = np.flatnonzero(keys == self.limit)
             kept[equal[: count - np.count_nonzero(kept)]] = True
             entries = np.diff(ends).sum(where=kept)
-        columns_cache.keep(np.flatnonzero(kept), self._rows(), self._count, self._listed)
+        columns_cache.keep(np.flatnonzero(kept), self._rows, self._count, self._listed)
         self.n = count

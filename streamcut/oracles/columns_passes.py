@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamcut.compiled import columns as kernels
-from streamcut.compiled import columns_line, sides, vectors
+from streamcut.compiled import columns_line, vectors
 from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.execution.feed import Streams
@@ -206,9 +206,7 @@ class AscentPass(Pass):
             weight = u
             if left_out >= 0:
                 weight = np.where(fold == left_out, 0.0, 1.0 if u is None else u)
-            z = np.empty(chunk.n_rows)
-            sides.equal_scores(self.risk.loss, y, equal.score, z)
-            halves.add(chunk, self.risk.loss, z, weight, self.columns.bias, equal.grids, y)
+            halves.add(chunk, self.risk.loss, equal.score, weight, self.columns.bias, equal.grids, y)
 
     merge = staticmethod(_merge)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,13 @@ from streamcut.compiled import vectors
 from streamcut.execution.feed import Traffic
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.rounding import UNSEEN, CutError, Drift, Grids, RowScale, above, loss_above
+from streamcut.foundation.rounding import UNSEEN, Drift, Grids, RowScale, above, loss_above
 from streamcut.io.manifest import Statistics
+from streamcut.models.certificate import Witness
 from streamcut.oracles.kept_rows import KeptRows
 from streamcut.oracles.row_passes import CutSums, Totals
 
+Cut = Witness  # a cutting plane of the mean loss; a model keeps the one of its bound
 _LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
 
 
@@ -38,15 +39,6 @@ def longest(scale: RowScale, w: np.ndarray) -> float:
 
 
 _FIRST = 4.0  # σ of the first accelerated pass, in units of the curvature of the dual along a row: shares move by about a quarter
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A cutting plane R(w) ≥ ⟨a, w⟩ + b of the mean risk, up to `error`; a (D,)."""
-
-    a: np.ndarray
-    b: float
-    error: CutError
 
 
 class DecomposableOracle(KeptRows):

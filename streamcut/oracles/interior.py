@@ -25,7 +25,6 @@ may make it short, never invalid.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -157,9 +156,12 @@ def _solved(factor: np.ndarray, vector: np.ndarray) -> np.ndarray:
     return vector
 
 
-@dataclass(frozen=True, slots=True)
-class AtOnce:
-    """Sets the shares of all cached rows to those that solve for them, at `w` (D, A), in place.
+def solve_at_once(
+    loss: Loss, columns: Places, caches: Iterable[ColumnsCache], w: np.ndarray, near: np.ndarray, chosen: np.ndarray,
+    enough: np.ndarray, pulls: np.ndarray | None, limit: float, fold: np.ndarray | None, first_row: int,
+) -> dict[int, np.ndarray]:  # fmt: skip
+    """Set the shares of all cached rows to those that solve for them, at `w` (D, A), in place; returns the weights (D,) that
+    solve, by column.
 
     near    (D, A) starting point
     chosen  the columns (A,) to solve; enough (A): the gaps to reach, approximately
@@ -167,61 +169,35 @@ class AtOnce:
     limit   of shares, for weight 1
     fold    of the rows from `first_row` on; None: there are none
     """
-
-    loss: Loss
-    columns: Places
-    w: np.ndarray
-    near: np.ndarray
-    chosen: np.ndarray
-    enough: np.ndarray
-    pulls: np.ndarray | None
-    limit: float
-    fold: np.ndarray | None
-    first_row: int
-
-    def solve(self, caches: Iterable[ColumnsCache]) -> dict[int, np.ndarray]:
-        """Move w and the shares; returns the weights (D,) that solve for the rows, by column."""
-        parts = [cache.gathered() for cache in caches]
-        X = np.vstack([dense(part, len(self.w), self.columns.bias) for part in parts])
-        number, weight, target = (
-            np.concatenate(each) for each in zip(*((p.number, p.weight, p.target) for p in parts), strict=True)
-        )
-        ends, points = np.cumsum([len(part.number) for part in parts])[:-1], dict[int, np.ndarray]()
-        folds = None if self.fold is None else self.fold[number - self.first_row]
-        for a in np.flatnonzero(self.chosen).tolist():
-            before = np.concatenate([part.share[:, a] for part in parts])
-            after, point = self._column(a, X, weight, target, folds, before)
-            if point is None:
-                continue
-            for part, own in zip(parts, np.split(after, ends), strict=True):
-                part.share[:, a] = own
-            points[a] = point
-        return points
-
-    def _column(
-        self, a: int, X: np.ndarray, weight: np.ndarray, goal: np.ndarray, folds: np.ndarray | None, before: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """(shares after the best fraction of a step, the weights that solve); rows of the left-out fold stay as they are."""
-        c, target = self.columns.cost[a] * weight, np.zeros(len(X))
-        if self.columns.positive is None:
+    parts = [cache.gathered() for cache in caches]
+    X = np.vstack([dense(part, len(w), columns.bias) for part in parts])
+    number, weight, goal = (np.concatenate(each) for each in zip(*((p.number, p.weight, p.target) for p in parts), strict=True))
+    ends, points = np.cumsum([len(part.number) for part in parts])[:-1], dict[int, np.ndarray]()
+    for a in np.flatnonzero(chosen).tolist():
+        before = np.concatenate([part.share[:, a] for part in parts])
+        c, target = columns.cost[a] * weight, np.zeros(len(X))
+        if columns.positive is None:
             A, target = X, np.asarray(goal, np.float64)
         else:
-            A = X * np.where(goal == self.columns.positive[a], 1.0, -1.0)[:, None]
-        if folds is not None and self.columns.left_out is not None:
-            c = np.where(folds == self.columns.left_out[a], 0.0, c)
-        w, own = np.ascontiguousarray(self.w[:, a]), np.ones(len(self.w))
-        rest = w - A.T @ (c * before)
-        if self.pulls is not None:
-            own[-1], rest[-1] = 0.0, self.pulls[a] - A[:, -1] @ (c * before)
-        share, point = solved(self.loss, CachedProblem(A, c, target, own), rest, self.near[:, a], float(self.enough[a]))
-        columns_cache.limit(self.loss, self.limit, weight, share)
+            A = X * np.where(goal == columns.positive[a], 1.0, -1.0)[:, None]
+        if fold is not None and columns.left_out is not None:  # rows of the left-out fold stay as they are
+            c = np.where(fold[number - first_row] == columns.left_out[a], 0.0, c)
+        start, own = np.ascontiguousarray(w[:, a]), np.ones(len(w))
+        rest = start - A.T @ (c * before)
+        if pulls is not None:
+            own[-1], rest[-1] = 0.0, pulls[a] - A[:, -1] @ (c * before)
+        share, point = solved(loss, CachedProblem(A, c, target, own), rest, near[:, a], float(enough[a]))
+        columns_cache.limit(loss, limit, weight, share)
         share = np.where(np.isfinite(share) & (c > 0.0), share, before)
         delta = A.T @ (c * (share - before))
-        gain = columns_cache.gained(self.loss, c, target, before, share)
+        gain = columns_cache.gained(loss, c, target, before, share)
         if not np.isfinite(delta @ delta + point @ point + gain):
-            return before, None
-        at = np.where(own > 0.0, w, point)  # a free intercept goes to its new value, whatever the step
+            continue
+        at = np.where(own > 0.0, start, point)  # a free intercept goes to its new value, whatever the step
         slope, curvature = gain - dot(at, delta), dot(own * delta, delta)
-        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0
-        self.w[:, a] += theta * np.where(own > 0.0, delta, point - w)
-        return before + theta * (share - before), point
+        theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0  # the best fraction of the step
+        w[:, a] += theta * np.where(own > 0.0, delta, point - start)
+        for part, after in zip(parts, np.split(before + theta * (share - before), ends), strict=True):
+            part.share[:, a] = after
+        points[a] = point
+    return points

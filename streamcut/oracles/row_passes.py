@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from streamcut.compiled import linear, row_losses, sides, vectors
+from streamcut.compiled import linear, row_losses, vectors
 from streamcut.errors import CorruptError
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -49,12 +49,12 @@ class Halves:
         return cls(np.zeros((2, grids.folds, features)), np.zeros((2, 4)))
 
     def add(
-        self, chunk: Chunk, loss: Loss, z: np.ndarray, u: np.ndarray | None, bias: float, grids: Grids,
+        self, chunk: Chunk, loss: Loss, score: float, u: np.ndarray | None, bias: float, grids: Grids,
         y: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """Add the rows of a chunk, at z; `y` replaces the chunk's targets."""
+        """Add the rows of a chunk, all with this score; `y` replaces the chunk's targets."""
         found = np.empty((2, chunk.n_rows))
-        sides.coefficients(loss, chunk.y if y is None else y, z, u, grids, found, self.b)
+        row_losses.cuts_of_halves(loss, chunk.y if y is None else y, score, u, grids, found, self.b)
         for side in range(2):
             linear.scatter(chunk.indptr, chunk.indices, chunk.data, found[side], bias, grids, self.a[side])
 
@@ -164,9 +164,7 @@ def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: Fir
     if first.equal is not None:
         if totals.halves is None:
             totals.halves = Halves.nothing(first.equal.grids, len(totals.magnitudes))
-        z = np.empty(chunk.n_rows)
-        sides.equal_scores(risk.loss, chunk.y, first.equal.score, z)
-        totals.halves.add(chunk, risk.loss, z, u, bias, first.equal.grids)
+        totals.halves.add(chunk, risk.loss, first.equal.score, u, bias, first.equal.grids)
 
 
 @dataclass(frozen=True, slots=True)
