@@ -25,15 +25,15 @@ def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb],
 
         signature = inspect.signature(function)
         kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
-        places = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-        known = None if inspect.Parameter.VAR_KEYWORD in kinds.values() else kinds.keys()
+        ordered = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        names = None if inspect.Parameter.VAR_KEYWORD in kinds.values() else kinds.keys()
         usual = {name: parameter.default for name, parameter in signature.parameters.items()}
         usual = {name: value for name, value in usual.items() if value not in (..., inspect.Parameter.empty)}
 
         @wraps(function)
         def run(*arguments: Any, **named: Any) -> Any:
-            taken = places[: len(arguments)]
-            if len(arguments) > len(places) or (known and not known >= named.keys()) or not named.keys().isdisjoint(taken):
+            taken = ordered[: len(arguments)]
+            if len(arguments) > len(ordered) or (names and not names >= named.keys()) or not named.keys().isdisjoint(taken):
                 signature.bind(*arguments, **named)  # raises TypeError; for each row that is predicted it would take too long
             asked = {**usual, **named}
             for name in taken:

@@ -40,7 +40,7 @@ def note_counts(counters: Mapping[str, int]) -> None:
 def csv_line(values: Iterable[Any]) -> bytes:
     """A line of CSV: numbers with all digits, texts without control characters, nothing for None."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow([visible(each) if isinstance(each, str) else each for each in values])
+    csv.writer(text, lineterminator="\n").writerow([visible(value) if isinstance(value, str) else value for value in values])
     return text.getvalue().encode()
 
 
