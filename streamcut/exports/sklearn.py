@@ -105,9 +105,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> sp.csr_array:
         """float64 (n, n_features); warns of unseen values. Raises BadInputError as `streamcut.predict` does."""
         raw = Raw(labelled=False)
-        found = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
+        matrix = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
         warn_of(raw.unseen)
-        return found
+        return matrix
 
 
 def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_array]:

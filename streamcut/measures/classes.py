@@ -56,7 +56,7 @@ class ProbabilityMeasures:
     def calibration_errors(self, classes: int) -> list[float | None]:
         """One per class, by bins of its own probability; None if there are no rows."""
         off = np.zeros((classes, BINS)) if self._off is None else self._off
-        return [ratio(float(np.abs(own).sum()), self._weight) for own in off]
+        return [ratio(float(np.abs(gaps).sum()), self._weight) for gaps in off]
 
     def _add(self, truth: np.ndarray, brier: np.ndarray, p: np.ndarray, hit: np.ndarray, u: np.ndarray | None) -> None:
         weight = np.ones(len(p)) if u is None else u
@@ -207,13 +207,13 @@ class MulticlassMeasures:
             for label, hit, truth, claim in zip(self._model.labels, hits, truths, claims, strict=True)
         ]
         if self._probability is not None:
-            for each, error in zip(classes, self._probability.calibration_errors(len(classes)), strict=True):
-                each["calibration_error"] = error
+            for line, error in zip(classes, self._probability.calibration_errors(len(classes)), strict=True):
+                line["calibration_error"] = error
         accuracy = ratio(float(hits.sum()), total)
         return {
             "accuracy": accuracy,
-            "balanced_accuracy": _mean([each["recall"] for each in classes]),
-            "macro_f1": _mean([each["f1"] for each in classes]),
+            "balanced_accuracy": _mean([line["recall"] for line in classes]),
+            "macro_f1": _mean([line["f1"] for line in classes]),
             "micro_f1": accuracy,
             **({} if self._probability is None else self._probability.measures()),
             "mean_loss": ratio(self._loss, total),

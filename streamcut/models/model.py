@@ -132,14 +132,14 @@ class Model(Shown, ABC):
     @property
     def stop_reason(self) -> StopReason:
         """Why training ended; for the first class that did not converge, if any."""
-        return next((each.stop_reason for each in self.certificates if not each.converged), StopReason.CONVERGED)
+        return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
 
     def in_words(self) -> str:
         """The result of training, in two sentences."""
         proved = self.certificates
         if len(proved) == 1:
             return proved[0].in_words()
-        done, labels = sum(each.converged for each in proved), self.labels or ()
+        done, labels = sum(c.converged for c in proved), self.labels or ()
         worst = max(range(len(proved)), key=lambda k: proved[k].gap_per_c_bar)
         return (
             f"{done} of {len(proved)} classes converged. The farthest from its optimum is {labels[worst]:g} against the rest. "
@@ -148,7 +148,7 @@ class Model(Shown, ABC):
 
     def result(self) -> dict[str, Any]:
         """The result of training, in numbers."""
-        results = [{**by_name(each), "gap": each.gap} for each in self.certificates]
+        results = [{**by_name(c), "gap": c.gap} for c in self.certificates]
         if len(results) == 1:
             return results[0]
         by_label = dict(zip((f"{label:.17g}" for label in self.labels or ()), results, strict=False))
