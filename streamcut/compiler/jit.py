@@ -131,12 +131,12 @@ def _record_modules(signature: Any) -> Iterator[str]:
 def _sources(name: str) -> frozenset[str]:
     """The files of module `name` and of all our modules that it imports names from, recursively."""
     module = sys.modules[name]
-    found = {module.__file__ or ""}
+    sources = {module.__file__ or ""}
     for value in list(vars(module).values()):
         home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(home, str) and home.startswith("streamcut.") and home not in (name, __name__):
-            found |= _sources(home)
-    return frozenset(found)
+            sources |= _sources(home)
+    return frozenset(sources)
 
 
 @cache
@@ -172,10 +172,10 @@ def _load(cache: Any, signature: Any, context: Any) -> Any:
     Machine code needs no compiler, and needs the run-time only if it makes arrays. A compiler is prepared when needed.
     """
     with cache._guard_against_spurious_io_errors():
-        found = cache._load_overload(signature, context)
-    if found is not None:
-        link_later(found.library, cache._cache_file.ir)
-    return found
+        overload = cache._load_overload(signature, context)
+    if overload is not None:
+        link_later(overload.library, cache._cache_file.ir)
+    return overload
 
 
 def _with_cache(options: dict[str, Any], function: Callable) -> Any:
