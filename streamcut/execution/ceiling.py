@@ -73,19 +73,19 @@ class Ceiling:
             n_rows = rows.statistics.n_rows
             block = min(at_once, max((shard.rows for shard in rows.shards), default=0))
             if rows.backend != "memory":
-                arrays = [each.stored_bytes for shard in rows.shards for each in shard.arrays.values()]
+                arrays = [array.stored_bytes for shard in rows.shards for array in shard.arrays.values()]
                 lines.append(("reading a shard", buffer_bytes(rows) + max(arrays, default=0)))
-            each = kept[rows.statistics.weight_sum is not None]
-            lines += [(f"{each} bytes × {n_rows:,} rows", each * n_rows)] * (each > 0)
+            row_bytes = kept[rows.statistics.weight_sum is not None]
+            lines += [(f"{row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)] * (row_bytes > 0)
         lines.append((f"{block:,} rows at once", block * (_A_ROW + _A_SCORE * model.scores_per_row + _mapped_row(model))))
         self.expect(lines)
 
     def meet(self, chunk: Chunk) -> None:
         """These rows were scored."""
         self._rows += chunk.n_rows
-        each = self._a_row[chunk.weight is not None]
-        if (needed := sum(size for _, size in self._lines) + each * self._rows) > self.budget:
-            why = f"{each} bytes × the {self._rows:,} rows so far, and as much for each further row"
+        row_bytes = self._a_row[chunk.weight is not None]
+        if (needed := sum(size for _, size in self._lines) + row_bytes * self._rows) > self.budget:
+            why = f"{row_bytes} bytes × the {self._rows:,} rows so far, and as much for each further row"
             raise too_little(self.budget, needed + SPREAD, why)
         self.keep()
 

@@ -83,13 +83,13 @@ class Streams(NamedTuple):
     def ranges(self, start: int, stop: int) -> list[list[tuple[int, int]]]:
         """The ranges of rows that each place reads, in order, of a lane with rows start:stop."""
         bounds = np.unique([start, *range(start - start % self.rows + self.rows, stop, self.rows), stop])
-        pieces, found = len(bounds) - 1, []
+        pieces, ranges = len(bounds) - 1, []
         random = np.random.default_rng((*self.seed, start))
         for first, last in pairwise(pieces * place // self.places for place in range(self.places + 1)):
             at = int(random.integers(first, max(last, first + 1)))
             turns = int(bounds[first]), int(bounds[at]), int(bounds[last])
-            found.append([(begin, end) for begin, end in (turns[1:], turns[:2]) if begin < end])
-        return found
+            ranges.append([(begin, end) for begin, end in (turns[1:], turns[:2]) if begin < end])
+        return ranges
 
 
 @dataclass
@@ -128,9 +128,11 @@ class Feed:
         joined = self._own.__dict__.setdefault("joined", [])  # of this thread, allocated once
         joined += [RowBuffer(self.data.manifest, *sizes) for _ in range(len(joined), 1 + ahead)]
         together = cycle(joined[: 1 + ahead])
-        found = streams.ranges(start, stop)
-        coming = deque(self._in_turn(found, streams.rows))
-        places = [self._pieces(ranges, streams.rows, own, traffic, coming) for ranges, own in zip(found, buffers, strict=True)]
+        spans = streams.ranges(start, stop)
+        coming = deque(self._in_turn(spans, streams.rows))
+        places = [
+            self._pieces(ranges, streams.rows, buffer, traffic, coming) for ranges, buffer in zip(spans, buffers, strict=True)
+        ]
         while turn := [piece for place in places if (piece := next(place, None)) is not None]:
             first = 0
             for last in range(1, len(turn) + 1):
@@ -138,10 +140,10 @@ class Feed:
                     yield _together(next(together), turn[first:last])
                     first = last
 
-    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:
+    def _in_turn(self, spans: list[list[tuple[int, int]]], rows: int) -> list[int]:
         """The shards in the order in which places that read these ranges piece by piece reach them."""
         turns = []
-        for place, ranges in enumerate(found):
+        for place, ranges in enumerate(spans):
             turn = 0
             for start, stop in ranges:
                 first = int(np.searchsorted(self._first, start, side="right")) - 1
@@ -213,7 +215,7 @@ class Feed:
 
     def _expect_all(self, shards: Iterable[int]) -> None:
         """Announce those of these shards that are not in memory, in reading order."""
-        self.data.expect(*(each for each in islice(shards, EXPECTED) if each not in self._kept))
+        self.data.expect(*(shard for shard in islice(shards, EXPECTED) if shard not in self._kept))
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
         """The rows of a shard, and whether they were already in memory."""
@@ -223,10 +225,10 @@ class Feed:
             traffic.bytes_read += self._sizes[shard]
             return self.data.read(shard, buffers).placed(self._first[shard]), False
         with self._locks[shard]:
-            if not (known := shard in self._kept):
+            if not (kept := shard in self._kept):
                 self._kept[shard] = self.data.read(shard).placed(self._first[shard])
                 traffic.bytes_read += self._sizes[shard]
-            return self._kept[shard], known
+            return self._kept[shard], kept
 
 
 def _together(buffer: RowBuffer, pieces: list[Chunk]) -> Chunk:

@@ -234,8 +234,8 @@ def beside(plan: MemoryPlan, manifest: Manifest, machine: Machine) -> MemoryPlan
 def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
     """Memory of the dense vectors."""
     size, vector = f"× {needs.dimension:,} features", 8 * needs.dimension
-    found = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
-    return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
+    lines = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
+    return [*lines, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
 
 
 def _block_rows(needs: Needs, manifest: Manifest) -> int:

@@ -94,7 +94,7 @@ class Runner:
         """The running pass through the data, None between passes; any thread may read it."""
         if (going := self._going) is None:
             return None
-        done, computed = sum(each.rows for each in going[0]), sum(each.bytes_computed for each in going[0])
+        done, computed = sum(traffic.rows for traffic in going[0]), sum(traffic.bytes_computed for traffic in going[0])
         return Going(done, self.lanes.bounds[-1] - self.lanes.bounds[0], time.perf_counter() - going[1], computed)
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
