@@ -224,7 +224,7 @@ class Estimator(BaseEstimator):
         self.history_, self.converged_ = model.history, model.converged
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         for name, attribute in _RESULTS.items():
-            results = [each.result().get(name) for each in models]
+            results = [fitted.result().get(name) for fitted in models]
             if None not in results:
                 setattr(self, attribute, np.array(results) if apart else results[0])
         if not model.converged:
@@ -237,8 +237,8 @@ class Estimator(BaseEstimator):
         from streamcut.jobs.exact_kernel import ExactKernelJob
 
         with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
-            own, scheduler = checked(options)
-            run = Session(data, own, scheduler=scheduler, stop=asked, display=display)
+            chosen, scheduler = checked(options)
+            run = Session(data, chosen, scheduler=scheduler, stop=asked, display=display)
             assert isinstance(run.job, ExactKernelJob)
             run.job = job = replace(run.job, sharing=True)
             with run:
@@ -272,9 +272,9 @@ class Estimator(BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, y, sample_weight
 
-    def _stored(self, X: Any, **given: Any) -> Dataset:
+    def _stored(self, X: Any, **extra: Any) -> Dataset:
         """The store `X`, to which nothing can be added."""
-        if too_much := [name for name, value in given.items() if value is not None]:
+        if too_much := [name for name, value in extra.items() if value is not None]:
             raise UsageError(f"a store has its own {', '.join(too_much)}: leave the argument out")
         if self.recipe is not None:
             raise UsageError("recipe: a store has its features already; leave it out")

@@ -183,5 +183,5 @@ def shown_by(progress: bool | Display) -> Iterator[Display | None]:
 
 def _in_notebook() -> bool:
     shell = sys.modules.get("IPython")
-    found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
-    return type(found).__name__ == "ZMQInteractiveShell"
+    ipython = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
+    return type(ipython).__name__ == "ZMQInteractiveShell"

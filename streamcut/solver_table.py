@@ -164,7 +164,7 @@ _RECORDS: dict[str, SolverRecord] = {
 
 def _options(name: str, record: SolverRecord) -> tuple[str, ...]:
     declared = options_of(TrainDeclarations).items()
-    return tuple(option for option, each in declared if each.solvers and each.of_solver(name, record.family, *record.kinds))
+    return tuple(option for option, field in declared if field.solvers and field.of_solver(name, record.family, *record.kinds))
 
 
 SOLVER_TABLE = {name: replace(record, options=_options(name, record)) for name, record in _RECORDS.items()}

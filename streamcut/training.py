@@ -79,9 +79,9 @@ def train(
             rows = opened(held.enter_context(measurable(validation, recipe, chosen.scratch, chosen.memory)))
             chosen = replace(chosen, validation=NamedRows(rows, validation))
         asked = stop or held.enter_context(first_interrupt_asks())
-        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
-        given["display"] = held.enter_context(shown_by(progress))
-        run = held.enter_context(Session(place, chosen, **given))
+        hooks: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
+        hooks["display"] = held.enter_context(shown_by(progress))
+        run = held.enter_context(Session(place, chosen, **hooks))
         record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
         record.started = since
         if (places := CheckpointOptions.of(checkpoint)) is not None:
@@ -170,20 +170,20 @@ class Session:
         """A new record of a training, with the stopping rules of the options."""
         chosen = self.options
         rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-        observers = [each for each in (*more, self._display) if each is not None]
+        observers = [observer for observer in (*more, self._display) if observer is not None]
 
         def observe(record: Record) -> None:
             if run_log.isEnabledFor(logging.INFO):
                 run_log.info("%s", line(columns(record, None)))
-            for each in observers:
-                each(record)
+            for observer in observers:
+                observer(record)
 
         return Progress(rule, observe, stop=self.stop)
 
     def checkpoints(self, options: CheckpointOptions, **identity: Any) -> Checkpoints:
         """The checkpoints of this run, open until it ends; `identity` is added to that of its job."""
-        known = self.job.identity(self.dataset.manifest.fingerprint, self.plan)
-        return self._stack.enter_context(Checkpoints(options, {**known, **identity}))
+        identity = self.job.identity(self.dataset.manifest.fingerprint, self.plan) | identity
+        return self._stack.enter_context(Checkpoints(options, identity))
 
     def finished(self, solve: Callable[[], Model]) -> Model:
         """The model that `solve` returns, with the memory used and the path of its data, in the given features."""
@@ -200,9 +200,9 @@ class Session:
     def _finished(self, model: Model) -> Model:
         run_log.info("%s", model.in_words())
         model = self.in_given_features(model)
-        peak = (own := peak_bytes()) + (0 if self._cluster is None else sum(self._cluster.peaks.values()))
-        counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
-        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
+        peak = (here := peak_bytes()) + (0 if self._cluster is None else sum(self._cluster.peaks.values()))
+        counted = here if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
+        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == here else 0)
         resources: dict[str, Any] = {
             "budget": self.plan.budget,
             "planned": self.plan.total,
@@ -247,8 +247,8 @@ class Session:
             self.job, self.plan = self.planned()
             runner = partial(Runner, Feed(self.dataset, self.plan.pinned))
         row_state = RowState(manifest.statistics.n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
-        given: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
-        self.runner = runner(self.job.lanes, self.job.workers, **given)
+        settings: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
+        self.runner = runner(self.job.lanes, self.job.workers, **settings)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
@@ -273,18 +273,18 @@ class Session:
             raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
         self._cluster = cluster = self._stack.enter_context(connect(self._scheduler, workers=threads_wanted(chosen)))
         self.job, self.plan = self.planned()
-        each = self._for_a_worker(self.job)
-        room = each + self.plan.pinned_bytes // threads_wanted(chosen) if each else 0
+        worker_bytes = self._for_a_worker(self.job)
+        room = worker_bytes + self.plan.pinned_bytes // threads_wanted(chosen) if worker_bytes else 0
         cluster.prepare(self.dataset, self._needs(self.job), self.job.lanes, room=room)
         return partial(ClusterRunner, cluster, self.dataset)
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`; of a local cluster all processes. Raises MemoryBudgetError."""
         needs, manifest, machine = self._needs(job), self.dataset.manifest, self._machine(job)
-        if (each := self._for_a_worker(job)) > 0:  # what a thread takes, each process takes, too, and the client
+        if (worker_bytes := self._for_a_worker(job)) > 0:  # what a thread takes, each process takes, too, and the client
             thread = 8 * needs.dimension * needs.vectors + sum(size for _, size in needs.per_worker)
-            own = (*needs.per_worker, ("a worker process", each - thread))
-            needs = replace(needs, per_worker=own, more=(*needs.more, ("the client's part of passes", thread)))
+            per_worker = (*needs.per_worker, ("a worker process", worker_bytes - thread))
+            needs = replace(needs, per_worker=per_worker, more=(*needs.more, ("the client's part of passes", thread)))
 
         def plan(needs: Needs) -> MemoryPlan:
             return plan_memory(needs, manifest, machine)

@@ -93,8 +93,8 @@ def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, c
         if codes is None and robust:
             _add_squares(chunk, slopes * slopes, bias, dense, B)
         elif codes is not None:
-            own = codes[at : at + chunk.n_rows]
-            which = sp.csr_array((slopes, (own, np.arange(chunk.n_rows))), shape=(groups, chunk.n_rows))
+            group = codes[at : at + chunk.n_rows]
+            which = sp.csr_array((slopes, (group, np.arange(chunk.n_rows))), shape=(groups, chunk.n_rows))
             sums += (which @ _matrix(chunk, D, bias)).toarray()
         variance += float(u @ (scores - chunk.y) ** 2) if loss == "squared" else 0.0
         total, at = total + float(u.sum()), at + chunk.n_rows
