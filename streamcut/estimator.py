@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,6 +31,7 @@ from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.kernel import KernelModel, joined, row_keys
+from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
@@ -214,7 +215,7 @@ class Estimator(BaseEstimator):
             decided |= {"task": "binary", "positive_label": float(self._labels[0]), "strategy": "crammer-singer"}
         options = self._options(data, **decided)
         models = self._train_each(data, options) if apart else [train(data, **options, progress=bool(self.verbose))]
-        self.model_ = model = joined(models, tuple(self._labels.tolist())) if apart else models[0]  # type: ignore[arg-type]
+        self.model_ = model = joined(cast(list[KernelModel], models), tuple(self._labels.tolist())) if apart else models[0]
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
@@ -232,7 +233,7 @@ class Estimator(BaseEstimator):
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
 
-    def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[KernelModel]:
+    def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[Model]:
         """Each class against the rest by an exact kernel solver: problems that share kernel columns."""
         from streamcut.jobs.exact_kernel import ExactKernelJob
 
@@ -242,7 +243,7 @@ class Estimator(BaseEstimator):
             assert isinstance(run.job, ExactKernelJob)
             run.job = job = replace(run.job, sharing=True)
             with run:
-                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))
 
     def _with_support(self, X: Any, classes: np.ndarray) -> Self:
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from streamcut.data.datasets import NamedRows, measurable, stored, with_origin
 from streamcut.data.inputs import opened, require_same_numbers
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
-from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, beside, plan_memory
+from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, plan_memory, with_resident
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring, scaled
@@ -71,7 +71,7 @@ def train(
     """See streamcut.api."""
     since = time.monotonic()
     chosen, scheduler = checked(options)
-    told = list[bool]()
+    halted = list[bool]()
     with ExitStack() as held:
         place, made_of = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
@@ -79,13 +79,13 @@ def train(
             rows = opened(held.enter_context(measurable(validation, recipe, chosen.scratch, chosen.memory)))
             chosen = replace(chosen, validation=NamedRows(rows, validation))
         asked = stop or held.enter_context(first_interrupt_asks())
-        hooks: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
+        hooks: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(halted) or asked()}
         hooks["display"] = held.enter_context(shown_by(progress))
         run = held.enter_context(Session(place, chosen, **hooks))
-        record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
+        record = run.progress(on_iteration, callback and (lambda now: halted.extend([True] * (callback(now) is True))))
         record.started = since
-        if (places := CheckpointOptions.of(checkpoint)) is not None:
-            record.checkpoints = run.checkpoints(places)
+        if (saving := CheckpointOptions.of(checkpoint)) is not None:
+            record.checkpoints = run.checkpoints(saving)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warn("training was interrupted; the model is the best so far")
@@ -119,7 +119,7 @@ class Session:
         more: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
-        self._places = path_of(self.dataset)
+        self._paths = path_of(self.dataset)
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
         self._compare_recipes()
@@ -153,7 +153,7 @@ class Session:
     def planned(self) -> tuple[Job, MemoryPlan]:
         """The job and memory plan on threads that entering the context uses. Raises MemoryBudgetError."""
         job, plan = smallest_change(self.job, self._planned, threads=self.options.workers is None)
-        return job, beside(plan, self.dataset.manifest, self._machine(job))
+        return job, with_resident(plan, self.dataset.manifest, self._machine(job))
 
     def __enter__(self) -> Session:
         try:
@@ -189,7 +189,7 @@ class Session:
         """The model that `solve` returns, with the memory used and the path of its data, in the given features."""
         return self.all_finished(lambda: [solve()])[0]
 
-    def all_finished(self, solve: Callable[[], list[Model]]) -> list[Model]:
+    def all_finished(self, solve: Callable[[], Sequence[Model]]) -> list[Model]:
         """The same for several models."""
         try:
             models = solve()
@@ -210,7 +210,7 @@ class Session:
             "readings": self.readings.value,
         }
         resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
-        parameters = model.parameters | ({} if self._places is None else {"data": self._places})
+        parameters = model.parameters | ({} if self._paths is None else {"data": self._paths})
         return replace(model, resources=resources, parameters=parameters)
 
     def in_given_features(self, model: Model) -> Model:

@@ -59,7 +59,7 @@ def predict(
     proved = rows = 0
     with output_file(output, replace=force) as file:
         write: Any = _Table(file, ending == ".parquet", raw.kept) if raw.named else _Lines(file)
-        ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
+        ceiling.reserve(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
             for batch in answered(fitted, data, names, raw=raw, ceiling=ceiling, **asked):
                 rows, proved = rows + len(batch[0]), proved + (int(batch[1].sum()) if "proved" in names else 0)
@@ -206,7 +206,7 @@ def explain(
 
     Without DATA, prints the weights that are not 0: class, feature, name, weight. A weight is what a unit of its feature's value
     adds to the score. Features are numbered from 0; names are those of the training data, which hashed features lack. The
-    intercept comes first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval of each.
+    intercept comes first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval.
     """
     if not standard_errors and (trained_on is not None or robust or cluster is not None):
         raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")

@@ -37,13 +37,13 @@ class Ceiling:
     def __init__(self, memory: str = "auto") -> None:
         self.budget = memory_limit(memory)
         self._before, self._lines = peak_bytes(), list[tuple[str, int]]()
-        self._beside: Lines = []
+        self._reserved: Lines = []
         self._a_row: RowBytes = (0, 0)
         self._rows = 0
 
-    def beside(self, what: str, size: int) -> None:
+    def reserve(self, what: str, size: int) -> None:
         """Reserve `size` bytes in addition to what is announced later."""
-        self._beside.append((what, size))
+        self._reserved.append((what, size))
 
     def expect_model(self, size: int) -> None:
         """A model of `size` bytes is about to be loaded."""
@@ -52,7 +52,7 @@ class Ceiling:
 
     def expect(self, lines: Lines) -> None:
         """The process will take these lines in addition to its present memory."""
-        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", SLACK)]
+        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._reserved, ("slack", SLACK)]
         needed = max(sum(size for _, size in self._lines), self._peak())
         if needed > self.budget:
             why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)

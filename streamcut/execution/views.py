@@ -131,9 +131,9 @@ class OccurringDataset(View):
         super().__init__(data)
         self.index = index
         n_features = data.manifest.statistics.n_features
-        self._place = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any place will do
-        self._place[index] = np.arange(len(index), dtype=np.int32)
-        np.maximum.accumulate(self._place, out=self._place)  # indices of a row stay in order
+        self._position = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any position will do
+        self._position[index] = np.arange(len(index), dtype=np.int32)
+        np.maximum.accumulate(self._position, out=self._position)  # indices of a row stay in order
         statistics = replace(data.manifest.statistics, n_features=len(index))
         self.manifest = replace(data.manifest, statistics=statistics, extras={})  # the same problem: the fingerprint stays
 
@@ -142,21 +142,21 @@ class OccurringDataset(View):
         first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         data = None if rows.data is None else rows.data[first:last]
         indptr = rows.indptr - first if first else rows.indptr
-        return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
+        return replace(rows, indptr=indptr, indices=self._position[rows.indices[first:last]], data=data)
 
     def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
         """Memory it will take, the final model included, in addition to row buffers and what it already has: (what, bytes)."""
         indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # allocated while the previous one exists
-        model = (2 * 8 + 1) * columns * len(self._place)  # weights and witness, and the mask of nonzeros
-        what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
+        model = (2 * 8 + 1) * columns * len(self._position)  # weights and dual point, and the mask of nonzeros
+        what = f"indices of {workers} workers, model of {len(self._position):,} features, of which {len(self.index):,} occur"
         return ((what, workers * 2 * indices + model),)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Spread float64 values (occurring features, further elements, …) over all features; others get 0."""
         count = len(self.index)
-        out = np.zeros((len(self._place) + len(values) - count, *values.shape[1:]))
+        out = np.zeros((len(self._position) + len(values) - count, *values.shape[1:]))
         out[self.index] = values[:count]
-        out[len(self._place) :] = values[count:]
+        out[len(self._position) :] = values[count:]
         return out
 
 
