@@ -6,12 +6,25 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from streamcut.options.option import documented
 
 _Verb = TypeVar("_Verb", bound=Callable)
-VERBS: dict[str, Callable] = {}
+
+
+class Verb(Protocol):
+    """A function of the library with what `verb` declares of it."""
+
+    __name__: str
+    home: str
+    options: Any
+    command: str
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+
+
+VERBS: dict[str, Verb] = {}
 
 
 def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb], _Verb]:
@@ -40,8 +53,9 @@ def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb],
                 asked.pop(name, None)
             return getattr(import_module(home), function.__name__)(*arguments, **asked)
 
-        run.home, run.options, run.command = home, options, command  # type: ignore[attr-defined]
-        VERBS[function.__name__] = run
-        return run
+        made = cast(Verb, run)
+        made.home, made.options, made.command = home, options, command
+        VERBS[function.__name__] = made
+        return made
 
     return declared

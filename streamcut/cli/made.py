@@ -47,7 +47,7 @@ _METAVARS = {
 _READ, _WRITTEN = ("model", "data", "against", "validation", "feature_names"), ("output", "plot")  # files
 _SHORT = {"output": "-o", "quiet": "-q", "verbose": "-v"}
 _IN_PYTHON = ("raw", "path", "replace")  # arguments of verbs that commands do not have
-_TEXTS = {  # what many commands have beside their verbs
+_TEXTS = {  # what many commands have besides their verbs
     "as_json": "print JSON on stdout instead of text",
     "quiet": "print nothing but errors",
     "force": "replace the output file if it exists",
@@ -82,7 +82,7 @@ def command(name: str, run: Callable | None) -> click.Command:
     for part in signature.values():
         if part.kind is part.VAR_KEYWORD:
             there = {*signature, *_IN_PYTHON, *(str(option.name) for option in more)}
-            for other in of_verb.values() if getattr(verb, "options", 0) is None else ():
+            for other in of_verb.values() if verb is not None and verb.options is None else ():
                 if other.name not in there:
                     kind = {"bool": bool, "int": int, "float": float}.get(other.annotation.partition(" ")[0], str)
                     parameters.append(_signed(other.name, kind, other.default, texts[other.name]))
@@ -109,8 +109,8 @@ def _printing(verb: Any) -> Callable:
         if record is not None:
             (print_json if as_json else print_table)(record if isinstance(record, Mapping) else by_name(record))
 
-    places = [part for part in inspect.signature(verb).parameters.values() if part.kind is part.POSITIONAL_OR_KEYWORD]
-    run.__signature__ = inspect.Signature([*places, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
+    positional = [part for part in inspect.signature(verb).parameters.values() if part.kind is part.POSITIONAL_OR_KEYWORD]
+    run.__signature__ = inspect.Signature([*positional, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
     return run
 
 
@@ -337,7 +337,7 @@ TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "sta
 
 
 def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The options `names` of `convert` that were given, removed from `options`."""
+    """The options `names` of `convert` that are not at their defaults, removed from `options`."""
     values = {name: options.pop(name) for name in names}
     return {name: value for name, value in values.items() if value != default_of(ConvertOptions, name)}
 

@@ -87,13 +87,13 @@ def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: 
     """Print on stdout how the first rows would be converted."""
     from streamcut.io.conversion.convert import preview
 
-    recipe, rows, told = preview(inputs, output, **settings)
+    recipe, rows, guesses = preview(inputs, output, **settings)
     if as_json:
         print_json({"recipe": json.loads(recipe.to_json()), "rows": rows})
         return
     for line in recipe_lines(recipe):
         click.echo(visible(line))
-    for sentence in told:
+    for sentence in guesses:
         note(f"note: {spelled(sentence)}")
     for row in rows:
         listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row["features"].items())
@@ -178,7 +178,7 @@ def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
 
 
 def recipe_lines(recipe: Recipe) -> Iterator[str]:
-    """The columns of a table, a line each."""
+    """The columns of a table, one per line."""
     table, labels = recipe.table, recipe.labels
     if table is None:
         return

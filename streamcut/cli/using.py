@@ -1,4 +1,4 @@
-"""streamcut calibrate, verify, export, report and example: what each has beside its verb, and how its result is printed."""
+"""streamcut calibrate, verify, export, report and example: what each has besides its verb, and how its result is printed."""
 
 from __future__ import annotations
 
@@ -160,11 +160,11 @@ def example(name: str, file: str | None = None, *, force: bool = False, quiet: b
     if name not in EXAMPLES:
         raise UsageError(f"NAME: {unknown(name, EXAMPLES)}")
     write, usual = EXAMPLES[name]
-    place = file or usual
-    refuse_existing(place, "FILE", force)
-    write(place)
+    path = file or usual
+    refuse_existing(path, "FILE", force)
+    write(path)
     if not quiet:
-        note(f"Written to {place}.")
+        note(f"Written to {path}.")
 
 
 def export(model: str, file: str, *, force: bool = False, **asked: Any) -> None:
@@ -182,6 +182,6 @@ def report(
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
     api.report(model, output, plots=plots, force=force, **asked)
-    for what, place in (("Report", output), ("All plots", plots)):
-        if place is not None and not quiet:
-            note(f"{what} written to {place}.")
+    for what, path in (("Report", output), ("All plots", plots)):
+        if path is not None and not quiet:
+            note(f"{what} written to {path}.")

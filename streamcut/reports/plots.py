@@ -124,7 +124,7 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
 
 
 def quality(collected: Any, measures: dict[str, Any]) -> Plots:
-    """The plots of what `streamcut.evaluation.collect` found, whose `measures` these are."""
+    """The plots of what `streamcut.evaluation.collect` returns, whose `measures` these are."""
     plots: Plots = collected.plots() if isinstance(collected, Residuals) else {}
     separation = getattr(collected, "separation", None)
     if separation is not None and separation.of_two:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import word
 from streamcut.io.sources.lazy import framed
 from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.prediction import as_rows, scored_chunks, warn_of
 
@@ -52,7 +53,8 @@ def weights(
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model)
     columns = classes_of(model, label)
-    matrix, intercepts = model.weights, np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
+    linear = cast(LinearModel, model)  # others have no weights of features
+    matrix, intercepts = linear.weights, np.atleast_1d(linear.intercept)
     listed: list[Weight] = []
     for column, of in columns:
         if intercepts[column]:
@@ -169,8 +171,8 @@ def explained(
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     classes = dict(classes_of(model, label))
-    intercepts = np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
-    weights = model.weights.reshape(model.n_features, -1)  # type: ignore[attr-defined]
+    linear = cast(LinearModel, model)  # others have no weights of features
+    intercepts, weights = np.atleast_1d(linear.intercept), linear.weights.reshape(model.n_features, -1)
     mean = None if against is None else _mean(model, against)
     base = intercepts if mean is None else intercepts + mean @ weights
     rows = as_rows(model, framed(data), ignore_extra_features)
