@@ -63,12 +63,12 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
 
 
 def _of_training(model: Model, data: Any, rows: Dataset) -> bool:
-    """Whether `data`, opened as `rows`, are the training data of `model`: the same rows, or the same place (features that were
-    scaled or mapped in training have a fingerprint of their own)."""
+    """Whether `data`, opened as `rows`, are the training data of `model`: the same rows, or the same path (features that were
+    scaled or mapped in training have another fingerprint)."""
     if rows.manifest.fingerprint == model.fingerprint:
         return True
-    place = model.parameters.get("data")
-    return isinstance(place, str) and isinstance(data, str | os.PathLike) and os.path.realpath(place) == os.path.realpath(data)
+    path = model.parameters.get("data")
+    return isinstance(path, str) and isinstance(data, str | os.PathLike) and os.path.realpath(path) == os.path.realpath(data)
 
 
 def tempered(scores: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> tuple[float, tuple[float, ...]]:

@@ -123,7 +123,7 @@ class AfterPass(NamedTuple):
 class Certified(Shown):
     """certificate   of the given model: `primal` its objective, `lower_bound` what no weights can go below, `gap`
     at_least      how far it is above the optimum at least, as a part of its objective: better weights were found
-    better        the best model that was found, itself a model to save or to predict with
+    better        the best model of these passes, itself a model to save or to predict with
     passes        what was known after each
     rows          that were read
     classes       of one problem for each class, whose sums are given above: (label, certificate, at_least) of each

@@ -297,7 +297,7 @@ class TrainOptions(TrainDeclarations):
             )
 
     def _check_loss(self, task: str) -> None:
-        """The loss must fit the task and its targets, and take the options given."""
+        """The loss must fit the task and its targets, and take the options that are set."""
         loss, labels = self.chosen_loss, tuple(name for name, record in ROW_LOSSES.items() if record.targets == "labels")
         solver, trained, smooth = self.chosen_solver, self.record.losses, SOLVER_TABLE["working-set"].losses or ()
         if self.l1_only and loss not in smooth:

@@ -97,7 +97,7 @@ class UsageError(StreamcutError, ValueError):
 
 
 class BadInputError(StreamcutError, ValueError):
-    """The user's data is malformed; the message names file:line:column where known."""
+    """The user's data is malformed; the message names file:line:column where it can."""
 
     exit_code = ExitCode.BAD_INPUT
 
@@ -124,7 +124,7 @@ class IncompleteError(StreamcutError):
 
 
 class MemoryBudgetError(StreamcutError, MemoryError):
-    """The memory limit cannot be met; the message and `least` (bytes) give the minimum, if known."""
+    """The memory limit cannot be met; the message and `least` (bytes) give the minimum, if there is one."""
 
     exit_code = ExitCode.MEMORY
     least: int | None = None

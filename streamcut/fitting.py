@@ -155,13 +155,13 @@ def fit(
         asked = stop or held.enter_context(first_interrupt_asks())
         resume = checkpoint is not None and checkpoint.resume
         ready = _ready(data, label, store, {**(convert or {})}, group_column, chosen, resume)
-        whole, files, told, made_of = held.enter_context(ready)
+        whole, files, guesses, made_of = held.enter_context(ready)
         by_column = "group_column" if group_column else "time_column"
         if (group_column or time_column) and not files:
             raise UsageError(f"{by_column}: a column of a table; this data has none by that name")
         if (group_column or time_column) and (convert or {}).get("missing_labels") == "skip":
             raise UsageError(f"{by_column}: leave rows without a label out yourself, then missing_labels")
-        for sentence in told:
+        for sentence in guesses:
             tell(sentence)
         if asked():
             raise KeyboardInterrupt("stopped before training")
@@ -198,7 +198,7 @@ def fit(
         how = f"by {group_column}" if group_column else f"the latest by {time_column}" if time_column else "at random"
         return Fitted(
             model, best, search.best.measure, tried, measures, base, by_label,
-            (statistics[0].n_rows, statistics[1].n_rows), how, [*told, *more],
+            (statistics[0].n_rows, statistics[1].n_rows), how, [*guesses, *more],
             None if store is None else os.fspath(store), clock.monotonic() - began,
         )  # fmt: skip
 
@@ -211,8 +211,8 @@ def _searched(
     Cs: Sequence[float] = FIRST if C is None else [C] if isinstance(C, int | float) else list(C)
     best, tried = None, dict[float, float]()
     while Cs:
-        places = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
-        search = Search(training, values_of("C", Cs), [{}], options, measure, checkpoint=places, **hooks)
+        saving = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
+        search = Search(training, values_of("C", Cs), [{}], options, measure, checkpoint=saving, **hooks)
         search.on_validation(validated)
         for cell in search.cells.values():
             tried[cell.options["C"]] = cell.mean
@@ -249,10 +249,10 @@ def _ready(
     files = files_of(data, wanted, ConvertOptions(**more).spelling)
     if files and group is not None:
         more = with_id(more, group)
-    told: list[str] = []
-    how: dict[str, Any] = {"place": store, "on_told": told.append, "resume": resume and store is not None}
-    with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (place, made_of):
-        yield opened(place), files, [spelled(sentence) for sentence in told], made_of
+    guesses: list[str] = []
+    how: dict[str, Any] = {"place": store, "on_told": guesses.append, "resume": resume and store is not None}
+    with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (rows, made_of):
+        yield opened(rows), files, [spelled(sentence) for sentence in guesses], made_of
 
 
 def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:

@@ -359,7 +359,7 @@ def _liblinear(path: str, text: str) -> Foreign:
 
 
 def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
-    """What `export --to json` writes, or the same by hand: features (from 0), weights (a list of one for each), intercepts."""
+    """What `export --to json` writes, or the same by hand: features (from 0), weights (one list per score), intercepts."""
     if record.get("recipe") is not None:
         raise UsageError(f"{path} has a recipe for its features; certify the model file that it was made from")
     features = np.array(record["features"], np.int64)
@@ -378,7 +378,7 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
 
 
 def _made(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
-    """The model of weights (d, K); labels (negative, positive) of one score, or one for each."""
+    """The model of weights (d, K); labels (negative, positive) of one score, or one per score."""
     if len(intercepts) == 1:
         if len(labels) not in (0, 2):
             raise CorruptError(f"{path}: one score per row, but {len(labels)} labels; two classes have two, numbers none")

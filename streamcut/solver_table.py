@@ -93,7 +93,7 @@ _RECORDS: dict[str, SolverRecord] = {
         margins=True,
         columns=True,
         max_cuts=2,
-        vectors=6,  # w, the sums of a pass with counts; places, slopes
+        vectors=6,  # w, the sums of a pass with counts; positions, slopes
         losses=_CURVED,
     ),
     "ocas": SolverRecord(

@@ -1,7 +1,7 @@
-"""Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
+"""Structured tasks written in Python: `train` them with a certificate, and `predict`.
 
 StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
-example is the task's own, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
+example is the task's, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
 only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest
 (streamcut.papers.structured_task). Sequence labelling is built in: streamcut.train(data, task="sequence").
 

@@ -34,7 +34,7 @@ class Tuned(Shown):
     """`model` has the options of `best`, the cell with the best mean (the first tried among equals).
 
     table       a row for each model measured: its options, fold (from 0), all measures, its certificate's figures,
-                passes and seconds; pandas.DataFrame(found.table) makes a frame of it
+                passes and seconds; pandas.DataFrame(result.table) makes a frame of it
     resources   readings: how often rows were read in total, to train, to draw folds and to measure models; for
                 models trained together also bytes_read (decoded from storage, in total), groups (all columns over
                 those that memory holds at a time, rounded up), peak (resident bytes of the process)
@@ -56,7 +56,7 @@ class CrossValidated(Shown):
     """The results of each fold.
 
     table       a row for each fold (from 0): all measures, the certificate's figures, passes and seconds;
-                pandas.DataFrame(found.table) makes a frame of it
+                pandas.DataFrame(result.table) makes a frame of it
     measure     the one asked for, else log loss where there are probabilities, else the task's first
     resources   readings: how often rows were read for all trainings; for models trained together also bytes_read
                 (decoded from storage), groups, peak (resident bytes)

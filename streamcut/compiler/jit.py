@@ -70,12 +70,12 @@ class _CheckedFiles(IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         """The content of the file for `key`, in the cache or, for processors of this kind, in the folder of shipped ones."""
-        places = [self._file(key)]
+        paths = [self._file(key)]
         if (shipped := shipped_key(key)) is not None:
-            places.append(os.path.join(_SHIPPED, os.path.basename(self._file(shipped))))
-        for place in places:
+            paths.append(os.path.join(_SHIPPED, os.path.basename(self._file(shipped))))
+        for path in paths:
             try:
-                stored = read_file(place)
+                stored = read_file(path)
             except OSError:
                 continue
             content = stored[_DIGEST:]

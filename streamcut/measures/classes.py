@@ -6,7 +6,7 @@ calibration_error  mean |share of hits − mean probability| over 15 bins of equ
 reliability        the bins that hold rows: `mean` probability, `share` of hits, `weight`
 
 For two classes the bins are of the probability of the positive label, for several that of the most likely class; each of
-several classes also has a calibration_error of its own.
+several classes also has a calibration_error.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _bins(p: np.ndarray) -> np.ndarray:
 
 
 class BinaryMeasures:
-    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the AUC of one class.
+    """Measures over rows of weight u_i (1 by default); None where one is undefined, such as the AUC of one class.
 
     The four counts are sums of u_i. `average_precision`, `precision`, `recall` and `f1` are for the positive label. A model
     with probabilities is also measured by them. Needs 8 bytes a row to sort the scores (16
@@ -161,7 +161,7 @@ class BinaryMeasures:
 
 
 class MulticlassMeasures:
-    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the recall of an absent class.
+    """Measures over rows of weight u_i (1 by default); None where one is undefined, such as the recall of an absent class.
 
     Balanced accuracy is the mean recall of the classes that occur; macro F1 the mean F1 of those that occur or are predicted;
     micro F1 is the accuracy, since every row has one label. The mean loss is the trained one: Crammer-Singer, softmax, or the

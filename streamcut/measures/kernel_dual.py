@@ -51,7 +51,7 @@ class KernelClaim:
                 self._left[number, key] = self._left.get((number, key), 0.0) + SHORTER * dual
 
     def meet(self, chunk: Chunk, classes: np.ndarray, weight: np.ndarray) -> None:
-        """Take rows, their classes, and u of each."""
+        """Take rows, their classes and their u."""
         rows, model = self._model.near.moved(chunk), self._model
         entries = int(np.diff(rows.indptr).max(initial=0))
         self._scores += float(weight @ self._errors(model.coefficients, squared_norms(rows), entries))

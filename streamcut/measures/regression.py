@@ -11,7 +11,7 @@ from streamcut.measures.separation import ratio
 
 
 class RegressionMeasures:
-    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as R² of equal targets.
+    """Measures over rows of weight u_i (1 by default); None where one is undefined, such as R² of equal targets.
 
     r2                     1 − Σ u (y − s)² / Σ u (y − mean y)²
     mean_absolute_error, mean_squared_error, root_mean_squared_error

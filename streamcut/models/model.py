@@ -113,7 +113,7 @@ class Model(Shown, ABC):
         """How often training read its rows, from the store or from memory: rows read ÷ rows of the data.
 
         This includes passes for kernel features, groups of classes and earlier models of a path, but not the passes before a
-        resumed checkpoint. None where it is not known.
+        resumed checkpoint. None where nothing recorded it.
         """
         return self.resources.get("readings")
 
@@ -227,8 +227,8 @@ class Model(Shown, ABC):
 
         Raises BadInputError for a wrong number of features, for missing columns, and for values that are not finite.
         """
-        if (told := self._told(X, "scores")) is not None:
-            return told
+        if (answers := self._of_raw_rows(X, "scores")) is not None:
+            return answers
         rows = few_rows(X, self.n_features)
         scores = None if rows is None else self.score_few(rows)
         if scores is None:
@@ -246,7 +246,7 @@ class Model(Shown, ABC):
         indptr, indices, data, _ = csr_arrays(X)
         return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
 
-    def _told(self, X: Any, answer: str) -> np.ndarray | None:
+    def _of_raw_rows(self, X: Any, answer: str) -> np.ndarray | None:
         """The answers for raw rows, from which features are made first; None: `X` holds features."""
         raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest")
         if not raw and self.recipe is not None and self.recipe.table is not None:
@@ -348,8 +348,8 @@ class Model(Shown, ABC):
 
         `X` and errors are those of `decision_function`. `qid` (n,) tells sequences apart; without it the rows are one.
         """
-        if (told := self._told(X, "labels")) is not None:
-            return told
+        if (answers := self._of_raw_rows(X, "labels")) is not None:
+            return answers
         scores, starts = self.decision_function(X), None
         if qid is not None:
             if not self.whole_groups:
@@ -366,8 +366,8 @@ class Model(Shown, ABC):
         `X` and errors are those of `decision_function`; UsageError where the model has no probabilities.
         """
         self.expected_link()
-        told = self._told(X, "probabilities")
-        return self.probabilities_of(self.decision_function(X)) if told is None else told
+        answers = self._of_raw_rows(X, "probabilities")
+        return self.probabilities_of(self.decision_function(X)) if answers is None else answers
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).
