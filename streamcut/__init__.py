@@ -10,7 +10,7 @@ from importlib.machinery import PathFinder
 
 
 class _Clone:
-    """In a clone streamcut.io lies beside this folder. (importlib.util would take as long to import as all of this.)"""
+    """In a clone streamcut.io lies next to this folder. (importlib.util would take as long to import as all of this.)"""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

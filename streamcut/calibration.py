@@ -54,7 +54,7 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
             parts.append((scores[counts], classes[counts], weights[counts]))
     if not parts:
         raise BadInputError("there are no rows to fit probabilities to")
-    scores, classes, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
+    scores, classes, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
     del parts
     rest = scores, classes, weights
     link: Link = Sigmoid(*platt(*rest), len(scores)) if two else SoftmaxLink(*tempered(*rest), len(scores))
@@ -63,12 +63,12 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
 
 
 def _of_training(model: Model, data: Any, rows: Dataset) -> bool:
-    """Whether `data`, opened as `rows`, are the training data of `model`: the same rows, or the same place (features that were
-    scaled or mapped in training have a fingerprint of their own)."""
+    """Whether `data`, opened as `rows`, are the training data of `model`: the same rows, or the same path (features that were
+    scaled or mapped in training have another fingerprint)."""
     if rows.manifest.fingerprint == model.fingerprint:
         return True
-    place = model.parameters.get("data")
-    return isinstance(place, str) and isinstance(data, str | os.PathLike) and os.path.realpath(place) == os.path.realpath(data)
+    path = model.parameters.get("data")
+    return isinstance(path, str) and isinstance(data, str | os.PathLike) and os.path.realpath(path) == os.path.realpath(data)
 
 
 def tempered(scores: np.ndarray, classes: np.ndarray, weights: np.ndarray) -> tuple[float, tuple[float, ...]]:
@@ -118,5 +118,5 @@ def _minimum(
         return value / total, np.append(by_factor / spread, by_offsets) / total
 
     precise = {"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-9}
-    found = minimize(objective, np.append(factor, offsets), jac=True, method="L-BFGS-B", options=precise)
-    return float(found.x[0] / spread), found.x[1:]
+    optimum = minimize(objective, np.append(factor, offsets), jac=True, method="L-BFGS-B", options=precise)
+    return float(optimum.x[0] / spread), optimum.x[1:]

@@ -67,9 +67,9 @@ def objectives(model: LinearModel, data: Dataset) -> list[Objective]:
         near = score_error + 2.0 * np.spacing(np.abs(scores))
         y, u = loss.rows(chunk)
         values, far = loss.values(y, scores), loss.farthest(y, scores, near)
-        known, counts = far < math.inf, u > 0.0  # a row of weight 0 may have an infinite loss
+        finite, counts = far < math.inf, u > 0.0  # a row of weight 0 may have an infinite loss
         sums += u[counts] @ values[counts]
-        errors += u[counts] @ (np.where(known, far, 0.0) - np.where(known, values, -math.inf))[counts]
+        errors += u[counts] @ (np.where(finite, far, 0.0) - np.where(finite, values, -math.inf))[counts]
         errors += gamma(loss.near_one) * float(u.sum())
     W, C = model.trained_weights, model.C
     l1 = model.problem.l1
@@ -123,7 +123,7 @@ class AfterPass(NamedTuple):
 class Certified(Shown):
     """certificate   of the given model: `primal` its objective, `lower_bound` what no weights can go below, `gap`
     at_least      how far it is above the optimum at least, as a part of its objective: better weights were found
-    better        the best model that was found, itself a model to save or to predict with
+    better        the best model of these passes, itself a model to save or to predict with
     passes        what was known after each
     rows          that were read
     classes       of one problem for each class, whose sums are given above: (label, certificate, at_least) of each
@@ -158,8 +158,8 @@ class Certified(Shown):
         far = self.at_most > _FAR and self.at_most > 10.0 * self.at_least
         more = " More passes or features of similar size would narrow this." if far else ""
         if self.classes:
-            label, found, _ = max(self.classes, key=lambda each: each[1].gap)
-            most = 100 * found.gap / primal
+            label, certificate, _ = max(self.classes, key=lambda entry: entry[1].gap)
+            most = 100 * certificate.gap / primal
             more = f" A sum over {len(self.classes)} classes, with the largest share in {label:g}: {most:.2g} %.{more}"
         return (
             f"At most {100 * self.at_most:.2g} %, at least {100 * self.at_least:.2g} % above the optimum (of its objective). "
@@ -179,10 +179,10 @@ class Certified(Shown):
             "better_primal": self.passes[-1].better_primal,
             "better_intercept": np.asarray(self.better.intercept).tolist(),
             "intercept": self.intercept,
-            "passes": [each._asdict() for each in self.passes],
+            "passes": [step._asdict() for step in self.passes],
             "classes": [
-                {"label": label, "primal": found.primal, "lower_bound": found.lower_bound, "at_least": at_least}
-                for label, found, at_least in self.classes
+                {"label": label, "primal": certificate.primal, "lower_bound": certificate.lower_bound, "at_least": at_least}
+                for label, certificate, at_least in self.classes
             ],
         }
 
@@ -225,27 +225,27 @@ def _certified(start: LinearModel, what: str, dataset: Dataset, made_of: dict[st
 
     options = training_options(start, dataset) | {"tol": None, "tol_relative": _NOTHING, "max_passes": passes, "memory": memory}
     try:
-        found = cast(LinearModel, train(dataset, **options))
+        trained = cast(LinearModel, train(dataset, **options))
     except MemoryBudgetError as error:
         raise MemoryBudgetError(f"{str(error).partition(' Raise ')[0]} Raise --memory") from None
-    end = certificate_of(found.certificates)
-    lines = enumerate(found.history, 1)  # sums over classes there are rounded to nearest
-    course = [after(number, line["primal"], min(line["lower_bound"], end.lower_bound)) for number, line in lines]
-    course[-1] = after(len(course), min(end.primal, primal), end.lower_bound)
-    given = [
-        replace(each, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
-        for each, F in zip(found.certificates, at_most, strict=True)
+    end = certificate_of(trained.certificates)
+    lines = enumerate(trained.history, 1)  # sums over classes there are rounded to nearest
+    history = [after(number, line["primal"], min(line["lower_bound"], end.lower_bound)) for number, line in lines]
+    history[-1] = after(len(history), min(end.primal, primal), end.lower_bound)
+    certificates = [
+        replace(certificate, primal=F, converged=False, stop_reason=StopReason.MAX_PASSES, tol=None, tol_relative=None)
+        for certificate, F in zip(trained.certificates, at_most, strict=True)
     ]
-    begun = {"model": what, "primal": primal, "at_most": course[-1].at_most, "at_least": course[-1].at_least}
-    posed = replace(found.problem, scale=GIVEN) if isinstance(dataset, ScaledDataset) else found.problem
-    asked = {name: found.parameters[name] for name in start.problem.training()}  # and not the limits of this run
-    better = replace(found, problem=posed, parameters=asked | made_of | {BEGUN: begun})
-    classes = () if len(given) == 1 else tuple(
-        (label, each, part(max(0.0, F - one.primal), each.primal))
-        for label, each, F, one in zip(start.labels or (), given, at_least, found.certificates, strict=True)
+    begun = {"model": what, "primal": primal, "at_most": history[-1].at_most, "at_least": history[-1].at_least}
+    posed = replace(trained.problem, scale=GIVEN) if isinstance(dataset, ScaledDataset) else trained.problem
+    asked = {name: trained.parameters[name] for name in start.problem.training()}  # and not the limits of this run
+    better = replace(trained, problem=posed, parameters=asked | made_of | {BEGUN: begun})
+    classes = () if len(certificates) == 1 else tuple(
+        (label, certificate, part(max(0.0, F - one.primal), certificate.primal))
+        for label, certificate, F, one in zip(start.labels or (), certificates, at_least, trained.certificates, strict=True)
     )  # fmt: skip
     rows = dataset.manifest.statistics.n_rows
-    return Certified(certificate_of(given), course[-1].at_least, better, tuple(course[-passes:]), rows, classes)
+    return Certified(certificate_of(certificates), history[-1].at_least, better, tuple(history[-passes:]), rows, classes)
 
 
 def _expect_ours(model: Model, what: str, asked: dict[str, Any]) -> LinearModel:

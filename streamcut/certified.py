@@ -84,31 +84,31 @@ class Certifier:
         for chunk in (data.read(shard, buffers) for shard in range(len(data.manifest.shards))):
             ends = self._ends(chunk, model.score_chunk(chunk)[:, None])
             kept.append((*ends, chunk.y.copy(), risk.weights_of(chunk.y, chunk.weight)))
-        low, high, y, u = (np.concatenate(each) for each in zip(*kept, strict=True))
+        low, high, y, u = (np.concatenate(column) for column in zip(*kept, strict=True))
         self._below, self._above = (_reach(risk, ends[:, 0], y, u, sign) for ends, sign in ((high, 1.0), (low, -1.0)))
         ceiling.keep()
 
-    def answers(self, chunk: Chunk, found: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(proved, low, high) of CertifiedAnswers for rows with the scores `found`, float64 (n,) or (n, K)."""
-        model, scores, rows = self._model, found.reshape(chunk.n_rows, -1), np.arange(chunk.n_rows)
-        low, high = self._ends(chunk, scores)
-        label = scores.argmax(axis=1)
+    def answers(self, chunk: Chunk, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(proved, low, high) of CertifiedAnswers for rows with these `scores`, float64 (n,) or (n, K)."""
+        model, matrix, rows = self._model, scores.reshape(chunk.n_rows, -1), np.arange(chunk.n_rows)
+        low, high = self._ends(chunk, matrix)
+        label = matrix.argmax(axis=1)
         ends = [low[rows, label] - self._below, high[rows, label] + self._above]
-        if scores.shape[1] > 1:
+        if matrix.shape[1] > 1:
             share = math.sqrt(0.5) * (1.0 + gamma(8.0)) if self._joint else 1.0  # of both half widths, for a difference
-            rivals = scores + share * (high - scores)
+            rivals = matrix + share * (high - matrix)
             rivals[rows, label] = -np.inf
-            proved = scores[rows, label] - share * (scores - low)[rows, label] > rivals.max(axis=1)
+            proved = matrix[rows, label] - share * (matrix - low)[rows, label] > rivals.max(axis=1)
         elif model.task == "regression":
             proved = np.isfinite(ends[0]) & np.isfinite(ends[1])
             with np.errstate(over="ignore", invalid="ignore"):
-                values = [model.labels_of(each) for each in ends]
+                values = [model.labels_of(end) for end in ends]
             ends = [
                 np.nextafter(v - gamma(8.0) * np.abs(v) * sign, sign * -np.inf)
                 for v, sign in zip(values, (1.0, -1.0), strict=True)
             ]
         else:
-            proved = np.where(found > 0.0, ends[0] > 0.0, ends[1] <= 0.0)
+            proved = np.where(scores > 0.0, ends[0] > 0.0, ends[1] <= 0.0)
         return proved, ends[0], ends[1]
 
     def _ends(self, chunk: Chunk, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +116,7 @@ class Certifier:
         model = self._model
         if self._kernel:
             support, rows = model.near.moved(model.support_rows), model.near.moved(chunk)
-            most = max(int(np.diff(each.indptr).max(initial=0)) for each in (support, rows))
+            most = max(int(np.diff(part.indptr).max(initial=0)) for part in (support, rows))
             length = np.sqrt(model.kernel.diagonal(squared_norms(chunk)) + self._bias**2) * (1.0 + gamma(most + _SPARE))
             sizes = squared_norms(rows), squared_norms(support)
             doubt = model.near.rounding(*sizes, model.coefficients, most, self._bias**2)[:, None]
@@ -125,11 +125,11 @@ class Certifier:
             values = np.ones(last - first) if chunk.data is None else chunk.data[first:last].astype(np.float64)
             values = values if self._divisors is None else values / self._divisors[chunk.indices[first:last]]
             row = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr))
-            own = 2.0 * gamma(int(np.diff(chunk.indptr).max(initial=0)) + model.n_features + _SPARE)
-            length = np.sqrt(np.bincount(row, values * values, chunk.n_rows) + self._bias**2) * (1.0 + own)
+            rounding = 2.0 * gamma(int(np.diff(chunk.indptr).max(initial=0)) + model.n_features + _SPARE)
+            length = np.sqrt(np.bincount(row, values * values, chunk.n_rows) + self._bias**2) * (1.0 + rounding)
             w = model.weights if self._divisors is None else (model.weights.T * self._divisors).T
             norms = np.sqrt((w.reshape(len(w), -1) ** 2).sum(axis=0)) + np.abs(np.atleast_1d(model.augmented_weights[-1]))
-            doubt = own * ((length + 1.0)[:, None] * norms + np.abs(scores))
+            doubt = rounding * ((length + 1.0)[:, None] * norms + np.abs(scores))
         half = length[:, None] * self._radii + doubt
         return np.nextafter(scores - half, -np.inf), np.nextafter(scores + half, np.inf)
 

@@ -134,13 +134,13 @@ class TrainOptions(TrainDeclarations):
         """The problem that is posed; `decided`: the fields that follow from the data, or differ from run to run of a path."""
         record, task = self.record, decided.get("task", self.chosen_task)
         loss = self.kind if self.kind in JOINT_LOSSES else self.chosen_loss
-        given = self.intercept if self.intercept in (FREE, NONE) else REGULARISED
+        intercept = self.intercept if self.intercept in (FREE, NONE) else REGULARISED
         posed: dict[str, Any] = {
             "task": task,
             "loss": loss,
             "options": tuple((name, getattr(self, name)) for name in options_of_problem(task, loss)),
             "C": float(self.C),
-            "intercept": FREE if record.intercept else given,
+            "intercept": FREE if record.intercept else intercept,
             "bias": float(self.bias) if self.has("bias") else 0.0,
             "scale": self.scale,
             "positive_weight": float(self.positive_weight),
@@ -166,10 +166,10 @@ class TrainOptions(TrainDeclarations):
             object.__setattr__(self, "row_cache", "0")
         if self.task == "one-class" and self.nu is not None and self.nu > 1.0:
             raise UsageError(f"nu: {self.nu!r} is not a number above 0 and at most 1")
-        known = isinstance(self.scheduler, str) and (
+        valid = isinstance(self.scheduler, str) and (
             self.scheduler in SCHEDULERS or "://" in self.scheduler or self.scheduler.endswith(".json")
         )
-        if not known:
+        if not valid:
             raise UsageError(f"scheduler: {unknown(self.scheduler, SCHEDULERS)}, tcp://HOST:PORT, a scheduler file FILE.json")
         self._check_fit()
         if self.intercept in ("free", "none"):
@@ -229,20 +229,20 @@ class TrainOptions(TrainDeclarations):
         """Whether the model has an intercept even with `bias` 0."""
         return name == "bias" and (self.kind == "one-class" or (self.record.family == "budgeted" and self.task == "regression"))
 
-    def _given(self) -> list[str]:
+    def _changed(self) -> list[str]:
         """The options that are not at their defaults, and do not mean "off"."""
-        found = []
-        for name, each in self.__dataclass_fields__.items():
-            if (value := getattr(self, name)) is each.default or value == each.default:
+        names = []
+        for name, declared in self.__dataclass_fields__.items():
+            if (value := getattr(self, name)) is declared.default or value == declared.default:
                 continue
             if name not in _OFF or value != _OFF[name] or self._intercept_stays(name):
-                found.append(name)
-        return found
+                names.append(name)
+        return names
 
     def _check_fit(self) -> None:
         """Every option given must apply to the task and the solver."""
-        solver, task, given = self.chosen_solver, self.chosen_task, self._given()
-        for name in given:
+        solver, task, changed = self.chosen_solver, self.chosen_task, self._changed()
+        for name in changed:
             if not self._task_has(name):
                 tasks = ", ".join(OPTIONS[name].tasks or TASKS)
                 raise UsageError(f"{name}: {getattr(self, name)!r} is an option of task {tasks}, not of task {task}")
@@ -257,9 +257,9 @@ class TrainOptions(TrainDeclarations):
                 what = f"task multiclass, {self.strategy}," if linear else "task multiclass"
                 those = solvers_of(self.kind) if linear else solvers_of(HINGE_OF_CLASSES, "one-vs-rest")
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
-        for name in given:
+        for name in changed:
             if not self._solver_has(name):
-                value, having = getattr(self, name), [other for other, each in SOLVER_TABLE.items() if name in each.options]
+                value, having = getattr(self, name), [other for other, record in SOLVER_TABLE.items() if name in record.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
         self._check_loss(task)
         if self.cut == "exact" and self.kind == "labelling":
@@ -285,7 +285,7 @@ class TrainOptions(TrainDeclarations):
             raise UsageError("scale: the warm-start model has weights of unscaled features; leave one of them out")
         if self.nystroem is not None and self.fourier is not None:
             raise UsageError("fourier: nystroem is given too; give one approximation of the kernel")
-        for name in given:
+        for name in changed:
             if name in of_other_kernels(self.kernel):
                 kernels = " or ".join((OPTIONS[name].kernels or "").split())
                 raise UsageError(f"{name}: the {self.kernel} kernel has none; choose kernel {kernels}")
@@ -297,8 +297,8 @@ class TrainOptions(TrainDeclarations):
             )
 
     def _check_loss(self, task: str) -> None:
-        """The loss must fit the task and its targets, and take the options given."""
-        loss, labels = self.chosen_loss, tuple(name for name, each in ROW_LOSSES.items() if each.targets == "labels")
+        """The loss must fit the task and its targets, and take the options that are set."""
+        loss, labels = self.chosen_loss, tuple(name for name, record in ROW_LOSSES.items() if record.targets == "labels")
         solver, trained, smooth = self.chosen_solver, self.record.losses, SOLVER_TABLE["working-set"].losses or ()
         if self.l1_only and loss not in smooth:
             raise UsageError(f"l1_only: {loss!r} is not one of its losses, which are {', '.join(smooth)}")
@@ -321,8 +321,8 @@ class TrainOptions(TrainDeclarations):
             )
         if loss not in fitting:
             raise UsageError(f"loss: {loss!r} is not one of task {task}, which has {', '.join(fitting)}")
-        own = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()
-        for name in sorted({name for each in ROW_LOSSES.values() for name in each.options} - set(own)):
+        allowed = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()
+        for name in sorted({name for record in ROW_LOSSES.values() for name in record.options} - set(allowed)):
             if getattr(self, name) != _default(name):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
 
@@ -336,9 +336,9 @@ class TrainOptions(TrainDeclarations):
 
 
 OPTIONS = options_of(TrainOptions)
-CHOICES = {name: each.choices for name, each in OPTIONS.items() if each.choices}
+CHOICES = {name: option.choices for name, option in OPTIONS.items() if option.choices}
 SCALES = CHOICES["scale"]
-COMMON = tuple(name for name, each in OPTIONS.items() if each.solvers is None)  # every solver has them
+COMMON = tuple(name for name, option in OPTIONS.items() if option.solvers is None)  # every solver has them
 # Options that never change the bits of the result, so a run may resume with other values: where and how fast it runs,
 RESOURCES = having(TrainOptions, role="resource")
 LIMITS = having(TrainOptions, role="limit")  # how long,

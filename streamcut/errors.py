@@ -51,7 +51,7 @@ class StreamcutError(Exception):
     settings: ClassVar[set[str]] = set()  # options that the running command has as --set NAME=VALUE
 
     def __init__(self, *args: object) -> None:
-        super().__init__(*(spelled(redacted(each)) if isinstance(each, str) else each for each in args))
+        super().__init__(*(spelled(redacted(argument)) if isinstance(argument, str) else argument for argument in args))
 
     def __reduce__(self) -> tuple[type, tuple]:
         """For pickling. The default of tblib, with which Dask sends errors, fails for classes with two built-in bases."""
@@ -71,22 +71,22 @@ def spelled(text: str) -> str:
     return _OPTION.sub(_for_shells if StreamcutError.on_command_line else _in_python, text)
 
 
-def _for_shells(found: re.Match) -> str:
-    command, name, value, _, word = found.groups()
+def _for_shells(match: re.Match) -> str:
+    command, name, value, _, word = match.groups()
     if name in StreamcutError.settings:
         value = value or word or ("yes" if name.replace("-", "_") in _SWITCHES else None)
         return f"--set {name}" + ("" if value is None else f"={shlex.quote(value)}")
     return command or " ".join([f"--{name}", *map(shlex.quote, filter(None, (value, word)))])
 
 
-def _in_python(found: re.Match) -> str:
-    command, name, _, value, word = found.groups()
+def _in_python(match: re.Match) -> str:
+    command, name, _, value, word = match.groups()
     if command:
         return command
     name, value = name.replace("-", "_"), value or (word and (word if word.isdigit() else repr(word)))
     if name.startswith("no_"):
         return f"{name.removeprefix('no_')}=False"
-    switched = name in _SWITCHES and not found.string.startswith(":", found.end())
+    switched = name in _SWITCHES and not match.string.startswith(":", match.end())
     return f"{name}={value}" if value else f"{name}=True" if switched else name
 
 
@@ -97,7 +97,7 @@ class UsageError(StreamcutError, ValueError):
 
 
 class BadInputError(StreamcutError, ValueError):
-    """The user's data is malformed; the message names file:line:column where known."""
+    """The user's data is malformed; the message names file:line:column where it can."""
 
     exit_code = ExitCode.BAD_INPUT
 
@@ -124,7 +124,7 @@ class IncompleteError(StreamcutError):
 
 
 class MemoryBudgetError(StreamcutError, MemoryError):
-    """The memory limit cannot be met; the message and `least` (bytes) give the minimum, if known."""
+    """The memory limit cannot be met; the message and `least` (bytes) give the minimum, if there is one."""
 
     exit_code = ExitCode.MEMORY
     least: int | None = None

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,6 +31,7 @@ from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.sources.lazy import is_frame
 from streamcut.loss_table import ROW_LOSSES
 from streamcut.models.kernel import KernelModel, joined, row_keys
+from streamcut.models.model import Model
 from streamcut.prediction import predict
 from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
@@ -214,7 +215,7 @@ class Estimator(BaseEstimator):
             decided |= {"task": "binary", "positive_label": float(self._labels[0]), "strategy": "crammer-singer"}
         options = self._options(data, **decided)
         models = self._train_each(data, options) if apart else [train(data, **options, progress=bool(self.verbose))]
-        self.model_ = model = joined(models, tuple(self._labels.tolist())) if apart else models[0]  # type: ignore[arg-type]
+        self.model_ = model = joined(cast(list[KernelModel], models), tuple(self._labels.tolist())) if apart else models[0]
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
@@ -224,7 +225,7 @@ class Estimator(BaseEstimator):
         self.history_, self.converged_ = model.history, model.converged
         self.n_iter_ = max(1, model.history[-1].get("iteration", len(model.history)) if model.history else 1)
         for name, attribute in _RESULTS.items():
-            results = [each.result().get(name) for each in models]
+            results = [fitted.result().get(name) for fitted in models]
             if None not in results:
                 setattr(self, attribute, np.array(results) if apart else results[0])
         if not model.converged:
@@ -232,17 +233,17 @@ class Estimator(BaseEstimator):
             warnings.warn(text, ConvergenceWarning, stacklevel=3)
         return self
 
-    def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[KernelModel]:
+    def _train_each(self, data: Dataset, options: dict[str, Any]) -> list[Model]:
         """Each class against the rest by an exact kernel solver: problems that share kernel columns."""
         from streamcut.jobs.exact_kernel import ExactKernelJob
 
         with shown_by(bool(self.verbose)) as display, first_interrupt_asks() as asked:
-            own, scheduler = checked(options)
-            run = Session(data, own, scheduler=scheduler, stop=asked, display=display)
+            chosen, scheduler = checked(options)
+            run = Session(data, chosen, scheduler=scheduler, stop=asked, display=display)
             assert isinstance(run.job, ExactKernelJob)
             run.job = job = replace(run.job, sharing=True)
             with run:
-                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))  # type: ignore[arg-type, return-value]
+                return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))
 
     def _with_support(self, X: Any, classes: np.ndarray) -> Self:
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
@@ -272,9 +273,9 @@ class Estimator(BaseEstimator):
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         return X, y, sample_weight
 
-    def _stored(self, X: Any, **given: Any) -> Dataset:
+    def _stored(self, X: Any, **extra: Any) -> Dataset:
         """The store `X`, to which nothing can be added."""
-        if too_much := [name for name, value in given.items() if value is not None]:
+        if too_much := [name for name, value in extra.items() if value is not None]:
             raise UsageError(f"a store has its own {', '.join(too_much)}: leave the argument out")
         if self.recipe is not None:
             raise UsageError("recipe: a store has its features already; leave it out")

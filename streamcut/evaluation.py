@@ -128,8 +128,8 @@ def _named(path: str | os.PathLike) -> dict[float, str]:
             label, name = words
             names[float(label)] = name
         except ValueError:
-            found = " ".join(words)
-            raise BadInputError(f"{os.fspath(path)}, line {number}: expected a label and its name, found {found!r}") from None
+            text = " ".join(words)
+            raise BadInputError(f"{os.fspath(path)}, line {number}: expected a label and its name, found {text!r}") from None
     return names
 
 

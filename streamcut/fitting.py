@@ -85,7 +85,7 @@ class Fitted(Shown):
     @property
     def largest(self) -> list[Weight]:
         """The weights largest in magnitude, with feature names: ten, or three for each of the first eight classes."""
-        return [weight for each in greatest(self.model, top=10, several=3).values() for weight in each]
+        return [weight for weights in greatest(self.model, top=10, several=3).values() for weight in weights]
 
     def predict(self, rows: Any) -> np.ndarray:
         """Labels, or words, of `rows`: all that streamcut.predict takes, including one row as a dict; raises as that does."""
@@ -106,12 +106,12 @@ class Fitted(Shown):
 
     def _lines(self) -> list[str]:
         training, held = self.rows
-        found = [f"{training + held:,} rows, of which {held:,} were held out to choose C ({self.how})."]
+        out = [f"{training + held:,} rows, of which {held:,} were held out to choose C ({self.how})."]
         if self.shares:
-            common = sorted(self.shares.items(), key=lambda each: -each[1])
+            common = sorted(self.shares.items(), key=lambda item: -item[1])
             said = ", ".join(f"{word(label)} {100 * share:.3g} %" for label, share in common[:5])
-            found.append(f"Labels: {said}{f' and {len(common) - 5} more' if len(common) > 5 else ''}.")
-        found.append("")
+            out.append(f"Labels: {said}{f' and {len(common) - 5} more' if len(common) > 5 else ''}.")
+        out.append("")
         names = [self.measure, *(name for name in _SAID if name != self.measure and name in self.measures)]
         lines = [["On rows held out", "this model", "without features"]]
         for name in names:
@@ -120,17 +120,18 @@ class Fitted(Shown):
                 [name.replace("_", " "), format_number(self.measures[name]), "" if base is None else format_number(base)]
             )
         widths = [max(len(line[k]) for line in lines) for k in range(3)]
-        found += [f"{name:<{widths[0]}}  {value:>{widths[1]}}  {base:>{widths[2]}}".rstrip() for name, value, base in lines]
+        out += [f"{name:<{widths[0]}}  {value:>{widths[1]}}  {base:>{widths[2]}}".rstrip() for name, value, base in lines]
         tried = ", ".join(f"{C:g}: {format_number(value)}" for C, value in sorted(self.tried.items()))
-        found += [f"C = {self.C:g} was best ({tried}); with it all rows were trained on.", "", self.model.in_words()]
+        out += [f"C = {self.C:g} was best ({tried}); with it all rows were trained on.", "", self.model.in_words()]
         largest = self.largest
         if largest:
-            found += ["", "Largest weights:"]
-            several, wide = self.model.scores_per_row > 1, max(len(each.shown) for each in largest)
-            found += [
-                f"  {each.shown:<{wide}}  {each.weight:+.4g}{f'  ({word(each.label)})' if several else ''}" for each in largest
+            out += ["", "Largest weights:"]
+            several, wide = self.model.scores_per_row > 1, max(len(weight.shown) for weight in largest)
+            out += [
+                f"  {weight.shown:<{wide}}  {weight.weight:+.4g}{f'  ({word(weight.label)})' if several else ''}"
+                for weight in largest
             ]
-        return [*found, *([""] if self.remarks else []), *(f"Note: {remark}" for remark in self.remarks)]
+        return [*out, *([""] if self.remarks else []), *(f"Note: {remark}" for remark in self.remarks)]
 
 
 def fit(
@@ -154,13 +155,13 @@ def fit(
         asked = stop or held.enter_context(first_interrupt_asks())
         resume = checkpoint is not None and checkpoint.resume
         ready = _ready(data, label, store, {**(convert or {})}, group_column, chosen, resume)
-        whole, files, told, made_of = held.enter_context(ready)
+        whole, files, guesses, made_of = held.enter_context(ready)
         by_column = "group_column" if group_column else "time_column"
         if (group_column or time_column) and not files:
             raise UsageError(f"{by_column}: a column of a table; this data has none by that name")
         if (group_column or time_column) and (convert or {}).get("missing_labels") == "skip":
             raise UsageError(f"{by_column}: leave rows without a label out yourself, then missing_labels")
-        for sentence in told:
+        for sentence in guesses:
             tell(sentence)
         if asked():
             raise KeyboardInterrupt("stopped before training")
@@ -180,24 +181,24 @@ def fit(
         search, tried = _searched(training, validated, C, measure, checkpoint, tell, options, hooks)
         if asked():
             raise KeyboardInterrupt("stopped before the last training")
-        best, found = search.best.options["C"], search.models[tuple(search.best.options.values())]
+        best, selected = search.best.options["C"], search.models[tuple(search.best.options.values())]
         search.models.clear()
         if checkpoint is not None:
             hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
-        start: dict[str, Any] = {"warm_start": found} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
+        start: dict[str, Any] = {"warm_start": selected} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
         model = train(whole, C=best, **options, **hooks, **start)
         model = with_origin(model, None if store is not None else made_of)
         if stop is None and asked():
             warn("training was interrupted; the model is the best so far")
-        others = {"C", "fold", "passes", "seconds", *found.result()}  # than measures
+        others = {"C", "fold", "passes", "seconds", *selected.result()}  # than measures
         measures = next({name: line[name] for name in line if name not in others} for line in search.table if line["C"] == best)
         base = without_features(training, validated, chosen.task, positive)
         statistics = training.manifest.statistics, validated.manifest.statistics
-        known = {} if chosen.task == "regression" else {model.label_word(label): part for label, part in shares(whole).items()}
+        by_label = {} if chosen.task == "regression" else {model.label_word(label): part for label, part in shares(whole).items()}
         how = f"by {group_column}" if group_column else f"the latest by {time_column}" if time_column else "at random"
         return Fitted(
-            model, best, search.best.measure, tried, measures, base, known,
-            (statistics[0].n_rows, statistics[1].n_rows), how, [*told, *more],
+            model, best, search.best.measure, tried, measures, base, by_label,
+            (statistics[0].n_rows, statistics[1].n_rows), how, [*guesses, *more],
             None if store is None else os.fspath(store), clock.monotonic() - began,
         )  # fmt: skip
 
@@ -210,14 +211,14 @@ def _searched(
     Cs: Sequence[float] = FIRST if C is None else [C] if isinstance(C, int | float) else list(C)
     best, tried = None, dict[float, float]()
     while Cs:
-        places = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
-        found = Search(training, values_of("C", Cs), [{}], options, measure, checkpoint=places, **hooks)
-        found.on_validation(validated)
-        for cell in found.cells.values():
+        saving = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
+        search = Search(training, values_of("C", Cs), [{}], options, measure, checkpoint=saving, **hooks)
+        search.on_validation(validated)
+        for cell in search.cells.values():
             tried[cell.options["C"]] = cell.mean
             tell(f"C {cell.options['C']:g}: {cell.measure.replace('_', ' ')} {cell.mean:.6g} on rows held out")
-        if best is None or found.best.merit > best.best.merit:
-            best = found
+        if best is None or search.best.merit > best.best.merit:
+            best = search
         at = best.best.options["C"]
         ends = {at * 10} if at == max(tried) else {at / 10} if at == min(tried) else set()
         Cs = [float(f"{end:.6g}") for end in ends if LEAST <= end <= MOST] if C is None and not hooks["stop"]() else []
@@ -248,10 +249,10 @@ def _ready(
     files = files_of(data, wanted, ConvertOptions(**more).spelling)
     if files and group is not None:
         more = with_id(more, group)
-    told: list[str] = []
-    how: dict[str, Any] = {"place": store, "on_told": told.append, "resume": resume and store is not None}
-    with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (place, made_of):
-        yield opened(place), files, [spelled(sentence) for sentence in told], made_of
+    guesses: list[str] = []
+    how: dict[str, Any] = {"place": store, "on_told": guesses.append, "resume": resume and store is not None}
+    with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (rows, made_of):
+        yield opened(rows), files, [spelled(sentence) for sentence in guesses], made_of
 
 
 def without_features(training: Dataset, validation: Dataset, task: str, positive: float | None) -> dict[str, float]:
@@ -269,9 +270,9 @@ def without_features(training: Dataset, validation: Dataset, task: str, positive
         return {**explained, "mean_squared_error": mse, "root_mean_squared_error": math.sqrt(mse)}
     if task not in ("binary", "auto", "multiclass"):
         return {}
-    known, there = shares(training, positive), shares(validation, positive)
-    most = max(known, key=lambda label: known[label])
-    loss = -sum(share * math.log(max(known.get(label, 0.0), LEAST_PROBABILITY)) for label, share in there.items())
+    prior, there = shares(training, positive), shares(validation, positive)
+    most = max(prior, key=lambda label: prior[label])
+    loss = -sum(share * math.log(max(prior.get(label, 0.0), LEAST_PROBABILITY)) for label, share in there.items())
     return {"log_loss": loss, "accuracy": there.get(most, 0.0)}
 
 
@@ -318,8 +319,8 @@ def split(
         statistics = data.manifest.statistics
         held = HeldOut(share, seed, grouped=statistics.groups is not None, rows=statistics.n_rows)
     training, validation = held_out_view(data, held)
-    known, there = training.manifest.statistics.labels, validation.manifest.statistics.labels
-    alone = set(there) - set(known) if known and there else set()
+    labels, there = training.manifest.statistics.labels, validation.manifest.statistics.labels
+    alone = set(there) - set(labels) if labels and there else set()
     if not alone or not all(label.is_integer() for label in alone) or held.grouped:
         return training, validation
     return held_out_view(data, HeldOut(which=_without(data, held, alone)))  # a class must be in training to be measured
@@ -336,6 +337,6 @@ def _without(data: Dataset, held: HeldOut, labels: set[float]) -> np.ndarray:
 
 def _latest(files: Sequence[TableFile], column: str, share: float) -> np.ndarray:
     """Which rows are held out, bool (n): the latest by `column`; equal times stay together, rows without one are not held out."""
-    times, known = times_of_rows(files, column)
-    begin = known[min(len(known) - 1, int(np.ceil((1.0 - share) * len(known))))]
-    return times >= begin if begin > known[0] else times > begin
+    times, ordered = times_of_rows(files, column)
+    begin = ordered[min(len(ordered) - 1, int(np.ceil((1.0 - share) * len(ordered))))]
+    return times >= begin if begin > ordered[0] else times > begin

@@ -79,9 +79,9 @@ class Foreign:
             most = float(np.abs(self.intercept).max())
             raise UsageError(f"{self.what} has an intercept of {most:g}; give --intercept=free or the bias feature's value")
         said["task"] = "multiclass" if several else "regression" if record and record.targets == "numbers" else "binary"
-        found = replace(self, said=said, per_row=self.per_row and C is None)
-        TrainOptions(**found.problem.training())  # raises for losses of another task and numbers out of bounds
-        return found
+        whole = replace(self, said=said, per_row=self.per_row and C is None)
+        TrainOptions(**whole.problem.training())  # raises for losses of another task and numbers out of bounds
+        return whole
 
     @property
     def problem(self) -> Problem:
@@ -93,13 +93,13 @@ class Foreign:
         if self.words is None or not isinstance(data, tuple):
             return data
         X, y, *weight = data
-        known, y = np.asarray(self.words), np.asarray(y)
-        if not np.isin(y, known).all():
+        words, y = np.asarray(self.words), np.asarray(y)
+        if not np.isin(y, words).all():
             raise BadInputError(f"{self.what} knows labels {self._names()}, and the data has others")
         if lacking := [word for word in self.words if not (y == word).any()]:
             raise BadInputError(f"{self.what} knows labels {self._names()}, and the data has no {lacking[0]!r}")
         numbers = np.asarray(self.said.get("labels") or (-1.0, 1.0))
-        return (X, numbers[np.searchsorted(known, y)], *weight)
+        return (X, numbers[np.searchsorted(words, y)], *weight)
 
     def _names(self) -> str:
         """The labels as the model has them."""
@@ -121,13 +121,13 @@ class Foreign:
         weights = np.concatenate([self.weights, np.zeros((n_features - d, *self.weights.shape[1:]))])
         return LinearModel(weights=weights, intercept=self.intercept, problem=problem)
 
-    def _labels(self, found: dict[float, int] | None) -> tuple[float, ...] | None:
-        """The labels, which have to be those of the rows, `found`."""
+    def _labels(self, present: dict[float, int] | None) -> tuple[float, ...] | None:
+        """The labels, which have to be those of the rows, `present`."""
         regresses = self.problem.task == "regression"
-        labels = self.problem.labels or (None if not found else (min(found), max(found)))
+        labels = self.problem.labels or (None if not present else (min(present), max(present)))
         if regresses:
             labels = None if self.words is None else (-1.0, 1.0)
-        if labels is not None and (odd := sorted(set(found or ()) ^ set(labels))):
+        if labels is not None and (odd := sorted(set(present or ()) ^ set(labels))):
             if self.words is not None:  # rows with these labels have them as numbers by now
                 numbers = ", ".join(f"{label:g}" for label in labels)
                 raise BadInputError(
@@ -194,72 +194,72 @@ def foreign(model: Any) -> Foreign:
         raise UsageError(f"{name} has no counterpart here; these have one: {', '.join(_KINDS)}")
     if not hasattr(model, "coef_"):
         raise UsageError(f"{name} is not fitted")
-    said, given = _problem(name, model.get_params()), model.get_params()
+    said, params = _problem(name, model.get_params()), model.get_params()
     coef = np.asarray(model.coef_, np.float64)
     outputs, intercept = coef.reshape(-1, coef.shape[-1]), np.atleast_1d(np.asarray(model.intercept_, np.float64))
     if len(outputs) == 1:
-        if given.get("multi_class") == "crammer_singer":
+        if params.get("multi_class") == "crammer_singer":
             raise UsageError(f"{name}(multi_class='crammer_singer'): of two classes it has no counterpart here")
-        found = Foreign(name, outputs[0].copy(), float(intercept[0]), said, per_row=_KINDS[name].C == "1/mean alpha")
+        result = Foreign(name, outputs[0].copy(), float(intercept[0]), said, per_row=_KINDS[name].C == "1/mean alpha")
     elif not hasattr(model, "classes_"):
         raise UsageError(f"{name} has {len(outputs)} outputs; certify takes classes, or one number")
     else:  # without intercepts there is a single 0
-        if name == "LogisticRegression" and given["solver"] != "liblinear" and given.get("multi_class") != "ovr":
+        if name == "LogisticRegression" and params["solver"] != "liblinear" and params.get("multi_class") != "ovr":
             said["loss"] = "softmax"
-        elif given.get("multi_class") == "crammer_singer":
+        elif params.get("multi_class") == "crammer_singer":
             said["loss"] = HINGE_OF_CLASSES
         intercept = np.resize(intercept, len(outputs))
-        found = Foreign(name, np.ascontiguousarray(outputs.T), intercept, said, per_row=_KINDS[name].C == "1/mean alpha")
-    return _with_classes(found, model.classes_, given.get("class_weight")) if hasattr(model, "classes_") else found
+        result = Foreign(name, np.ascontiguousarray(outputs.T), intercept, said, per_row=_KINDS[name].C == "1/mean alpha")
+    return _with_classes(result, model.classes_, params.get("class_weight")) if hasattr(model, "classes_") else result
 
 
-def _problem(name: str, given: dict[str, Any]) -> dict[str, Any]:
+def _problem(name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Fields of Problem by the parameters of an estimator of this name."""
-    kind, penalty, ratio = _KINDS[name], given.get("penalty", "l2"), given.get("l1_ratio")
+    kind, penalty, ratio = _KINDS[name], params.get("penalty", "l2"), params.get("l1_ratio")
 
     def refuse(parameter: str, why: str) -> UsageError:
-        return UsageError(f"{name}({parameter}={given.get(parameter)!r}): {why}")
+        return UsageError(f"{name}({parameter}={params.get(parameter)!r}): {why}")
 
-    if penalty in ("deprecated", "elasticnet") or (name == "LogisticRegression" and "penalty" not in given):
+    if penalty in ("deprecated", "elasticnet") or (name == "LogisticRegression" and "penalty" not in params):
         penalty = "elasticnet" if ratio else "l2"  # newer releases express it by l1_ratio and C
     if penalty != "l2":
         raise UsageError(f"{name}(penalty={penalty!r}): only penalty 'l2' is certified")
-    if given.get("positive"):
+    if params.get("positive"):
         raise refuse("positive", "weights are not constrained here")
-    if (asked := given["loss"] if "" not in kind.losses else "") not in kind.losses:
+    if (asked := params["loss"] if "" not in kind.losses else "") not in kind.losses:
         raise refuse("loss", f"losses here are {', '.join(kind.losses)}")
-    strength = given["C" if kind.C == "C" else "alpha"]
+    strength = params["C" if kind.C == "C" else "alpha"]
     if np.ndim(strength) or not 0.0 < strength < np.inf:
         raise refuse("C" if kind.C == "C" else "alpha", "it must be one number above 0, else there is nothing to certify")
     fit: str | float = FREE
-    if kind.constant or given.get("solver") == "liblinear":
-        fit = given["intercept_scaling"]
-    if not given.get("fit_intercept", True):
+    if kind.constant or params.get("solver") == "liblinear":
+        fit = params["intercept_scaling"]
+    if not params.get("fit_intercept", True):
         fit = NONE
     loss = kind.losses[asked]
-    own = [(name, float(given["epsilon"])) for name in ROW_LOSSES[loss].options]
+    options = [(name, float(params["epsilon"])) for name in ROW_LOSSES[loss].options]
     C = float(strength) if kind.C == "C" else 1.0 / float(strength)
-    return {"loss": loss, "options": dict(own), "C": C, **intercept_of(fit)}
+    return {"loss": loss, "options": dict(options), "C": C, **intercept_of(fit)}
 
 
-def _with_classes(found: Foreign, classes: Any, weights: Any) -> Foreign:
-    """`found` with labels and weights of classes, unless its loss is of numbers: it regresses on −1 and 1."""
-    names = tuple(each.item() if hasattr(each, "item") else each for each in classes)
-    numbers = all(isinstance(each, int | float) for each in names)
-    several, said, words = found.weights.ndim == 2, dict(found.said), None if numbers else names
+def _with_classes(base: Foreign, classes: Any, weights: Any) -> Foreign:
+    """`base` with labels and weights of classes, unless its loss is of numbers: it regresses on −1 and 1."""
+    names = tuple(label.item() if hasattr(label, "item") else label for label in classes)
+    numbers = all(isinstance(name, int | float) for name in names)
+    several, said, words = base.weights.ndim == 2, dict(base.said), None if numbers else names
     if several and weights is not None:
-        raise UsageError(f"{found.what}: class weights of several classes; give (X, y, row weights) with class_weight=None")
+        raise UsageError(f"{base.what}: class weights of several classes; give (X, y, row weights) with class_weight=None")
     if said["loss"] not in JOINT_LOSSES and ROW_LOSSES[said["loss"]].targets == "numbers":
         if weights is not None:
-            raise UsageError(f"{found.what}(class_weight): give (X, y, row weights) with class_weight=None instead")
-        return replace(found, words=names)
+            raise UsageError(f"{base.what}(class_weight): give (X, y, row weights) with class_weight=None instead")
+        return replace(base, words=names)
     said["labels"] = tuple(map(float, names)) if numbers else tuple(map(float, range(len(names)))) if several else (-1.0, 1.0)
     if weights is not None and weights != "balanced":
-        low, high = (float(weights.get(each, 1.0)) for each in names)
+        low, high = (float(weights.get(name, 1.0)) for name in names)
         if min(low, high) <= 0.0:
-            raise UsageError(f"{found.what}: class weights {weights}: they must be above 0")
+            raise UsageError(f"{base.what}: class weights {weights}: they must be above 0")
         said |= {"C": said["C"] * low, "positive_weight": high / low}
-    return replace(found, said=said, words=words, balanced=weights == "balanced")
+    return replace(base, said=said, words=words, balanced=weights == "balanced")
 
 
 def _one_vs_rest(model: Any) -> Foreign:
@@ -271,19 +271,19 @@ def _one_vs_rest(model: Any) -> Foreign:
         raise UsageError(
             f"{what} has {len(model.estimators_)} outputs for {len(model.classes_)} labels; certify takes several classes"
         )
-    each = [foreign(one) for one in model.estimators_]
-    d = len(each[0].weights)
-    if any(one.divisors is not None or one.balanced or "positive_weight" in one.said or len(one.weights) != d for one in each):
+    parts = [foreign(one) for one in model.estimators_]
+    d = len(parts[0].weights)
+    if any(one.divisors is not None or one.balanced or "positive_weight" in one.said or len(one.weights) != d for one in parts):
         raise UsageError(f"{what}: its estimators scale, or weigh classes; scale before it, and give (X, y, row weights)")
-    W, b = np.column_stack([one.weights for one in each]), np.array([one.intercept for one in each])
-    return _with_classes(replace(each[0], what=what, weights=W, intercept=b), model.classes_, None)
+    W, b = np.column_stack([one.weights for one in parts]), np.array([one.intercept for one in parts])
+    return _with_classes(replace(parts[0], what=what, weights=W, intercept=b), model.classes_, None)
 
 
 def _pipeline(model: Any) -> Foreign:
     """Scalers and an estimator: the problem is in scaled features, and centring goes into a free intercept."""
     *before, (_, last) = model.steps
-    found = foreign(last)
-    d = len(found.weights)
+    fitted = foreign(last)
+    d = len(fitted.weights)
     divisors, shift = np.ones(d), np.zeros(d)
     for name, scaler in before:
         if scaler in (None, "passthrough"):
@@ -296,10 +296,10 @@ def _pipeline(model: Any) -> Foreign:
         if getattr(scaler, "with_mean", False):
             shift = shift + np.asarray(scaler.mean_, np.float64)  # a step gives ((x ÷ divisors − shift) − centre) ÷ scale
         shift, divisors = shift / scale, divisors * scale
-    if shift.any() and found.said["intercept"] != FREE:
+    if shift.any() and fitted.said["intercept"] != FREE:
         raise UsageError("Pipeline: centred features are the same problem only with a free intercept; use with_mean=False")
-    intercept = found.intercept - shift @ found.weights
-    return replace(found, divisors=divisors, intercept=intercept, what=f"Pipeline with {found.what}")
+    intercept = fitted.intercept - shift @ fitted.weights
+    return replace(fitted, divisors=divisors, intercept=intercept, what=f"Pipeline with {fitted.what}")
 
 
 # --- files ----------------------------------------------------------------------------------------------------------------------
@@ -350,8 +350,8 @@ def _liblinear(path: str, text: str) -> Foreign:
     scores = len(numbers) if len(numbers) > 2 or joint else 1
     values = np.array(body.split(), np.float64)
     if len(values) != (d + has_bias) * scores or not 0 <= d < _MOST_FEATURES:
-        each = f" of {scores} classes" if scores > 1 else ""
-        raise CorruptError(f"{path}: {len(values):,} weights for {d:,} features{' and a bias' * has_bias}{each}")
+        suffix = f" of {scores} classes" if scores > 1 else ""
+        raise CorruptError(f"{path}: {len(values):,} weights for {d:,} features{' and a bias' * has_bias}{suffix}")
     W = values.reshape(-1, scores)
     intercepts = W[d] * bias if has_bias else np.zeros(scores)
     said: dict[str, Any] = {"loss": loss, **intercept_of(max(bias, 0.0))}
@@ -359,11 +359,11 @@ def _liblinear(path: str, text: str) -> Foreign:
 
 
 def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
-    """What `export --to json` writes, or the same by hand: features (from 0), weights (a list of one for each), intercepts."""
+    """What `export --to json` writes, or the same by hand: features (from 0), weights (one list per score), intercepts."""
     if record.get("recipe") is not None:
         raise UsageError(f"{path} has a recipe for its features; certify the model file that it was made from")
     features = np.array(record["features"], np.int64)
-    d, intercepts = int(record["n_features"]), [float(each) for each in record["intercepts"]]
+    d, intercepts = int(record["n_features"]), [float(value) for value in record["intercepts"]]
     K = len(intercepts)
     weights = np.array(record["weights"], np.float64).reshape(len(features), K)
     if not 0 <= d < _MOST_FEATURES or (len(features) and not 0 <= features.min() <= features.max() < d):
@@ -378,7 +378,7 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
 
 
 def _made(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
-    """The model of weights (d, K); labels (negative, positive) of one score, or one for each."""
+    """The model of weights (d, K); labels (negative, positive) of one score, or one per score."""
     if len(intercepts) == 1:
         if len(labels) not in (0, 2):
             raise CorruptError(f"{path}: one score per row, but {len(labels)} labels; two classes have two, numbers none")

@@ -118,14 +118,14 @@ def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
     if rows is None:
         return None
     encoder = few.few_encoder(model.recipe)
-    found = None if encoder is None else encoder.encoded(rows)
-    if found is None or any(len(features) and features[-1] >= model.n_features for features, _ in found.rows):
+    encoded = None if encoder is None else encoder.encoded(rows)
+    if encoded is None or any(len(features) and features[-1] >= model.n_features for features, _ in encoded.rows):
         return None
-    scores = model.score_few(list(found.rows))
+    scores = model.score_few(list(encoded.rows))
     if scores is None or not np.isfinite(scores).all():
         return None
-    if found.counters:
-        raw.count(found.counters, "the rows")
+    if encoded.counters:
+        raw.count(encoded.counters, "the rows")
     return _answered(model, scores, output).view(Answers)
 
 
@@ -158,7 +158,7 @@ def _predicted(model: Model, data: Any, answer: str, how: dict[str, Any], proof:
     certified, columns = answer == "certified", ANSWERS[answer]
     rows = as_rows(model, data, how["ignore_extra_features"]) if certified else data
     parts = zip(*answered(model, rows, columns, **proof, **how, kept=(kept, kept)), strict=True)
-    first, *others = [np.concatenate(each) for each in parts] or [np.empty(0)] * len(columns)
+    first, *others = [np.concatenate(column) for column in parts] or [np.empty(0)] * len(columns)
     first = np.asarray(model.in_label_words(first)) if columns[0] == "label" else first
     if not certified:
         return first.view(Answers)

@@ -81,5 +81,5 @@ class Problem:
 
 def options_of_problem(task: str, loss: str) -> tuple[str, ...]:
     """The names of the options that the loss, or the task, has."""
-    own = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ("k",) if loss in ("prec@k", "rec@k") else ()
-    return (*own, *{"ranking": ("normalisation",), "one-class": ("nu",)}.get(task, ()))
+    options = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ("k",) if loss in ("prec@k", "rec@k") else ()
+    return (*options, *{"ranking": ("normalisation",), "one-class": ("nu",)}.get(task, ()))

@@ -36,7 +36,7 @@ class Display:
     def __init__(self, style: str) -> None:
         self.style = style
         self._runner: Any = None
-        self._outlook = ""  # what training waits for, beside the progress of the pass
+        self._outlook = ""  # what training waits for, besides the progress of the pass
         self._ended = threading.Event()
         self._announced: Callable[[], None] = first_use.announce
         self._last = -float("inf") if style in ("live", "notebook") else time.monotonic()
@@ -136,7 +136,7 @@ class Display:
 
 
 def columns(record: Any, left: float | None) -> dict[str, str]:
-    """A record as text by name, with the elapsed time and, if known, the time left."""
+    """A record as text by name, with the elapsed time and, if there is an estimate, the time left."""
     shown = {**record.columns(), "time": duration(record.seconds)}
     return shown if left is None else {**shown, "left": duration(left)}
 
@@ -159,7 +159,7 @@ def duration(seconds: float) -> str:
     for name, size in units:
         count, whole = divmod(whole, size)
         parts.append(f"{count:,} {name}" * (count > 0))
-    first = next(place for place, part in enumerate(parts) if part)
+    first = next(at for at, part in enumerate(parts) if part)
     return " ".join(filter(None, parts[first : first + 2]))
 
 
@@ -183,5 +183,5 @@ def shown_by(progress: bool | Display) -> Iterator[Display | None]:
 
 def _in_notebook() -> bool:
     shell = sys.modules.get("IPython")
-    found = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
-    return type(found).__name__ == "ZMQInteractiveShell"
+    ipython = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
+    return type(ipython).__name__ == "ZMQInteractiveShell"

@@ -93,7 +93,7 @@ _RECORDS: dict[str, SolverRecord] = {
         margins=True,
         columns=True,
         max_cuts=2,
-        vectors=6,  # w, the sums of a pass with counts; places, slopes
+        vectors=6,  # w, the sums of a pass with counts; positions, slopes
         losses=_CURVED,
     ),
     "ocas": SolverRecord(
@@ -164,7 +164,7 @@ _RECORDS: dict[str, SolverRecord] = {
 
 def _options(name: str, record: SolverRecord) -> tuple[str, ...]:
     declared = options_of(TrainDeclarations).items()
-    return tuple(option for option, each in declared if each.solvers and each.of_solver(name, record.family, *record.kinds))
+    return tuple(option for option, field in declared if field.solvers and field.of_solver(name, record.family, *record.kinds))
 
 
 SOLVER_TABLE = {name: replace(record, options=_options(name, record)) for name, record in _RECORDS.items()}

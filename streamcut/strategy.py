@@ -18,15 +18,15 @@ from streamcut.solver_table import SOLVER_TABLE
 # with pairs, which have no dual ascent: OCAS takes three to five times the passes, and often does not end in a hundred.
 _PRODUCTS, _MORE = 8.0, 16.0
 # For losses with kinks: the most features, as a9a and kdd99 with 120 take two to nine times the passes of dual ascent; the
-# fewest rows for each, as with 10 Newton's method takes 1.1 times the time, with 46 0.7, with 100 0.45; the smallest gap, as
+# fewest rows per feature, as with 10 Newton's method takes 1.1 times the time, with 46 0.7, with 100 0.45; the smallest gap, as
 # spambase takes 30 passes to 1e-2, 69 to 1e-4 and more than a hundred to 1e-6, dual ascent on cached rows 14; and the size that
 # some value of rows as they come exceeds: where none is above 1 (letter, ijcnn1, mq2007, abalone, covtype scaled, and seven sets
 # with --scale std) dual ascent takes a tenth to a half of the passes in about as much time, where they reach 20 to 2e6 (susy to
 # computer) two to twelve times as long.
 _FEATURES, _ROWS, _LOOSE, _SCALED = 64, 50, 1e-4, 10.0
 # Where a value exceeds _WILD, as a Unix time, only Newton ends, with any number of rows. With an l1 dual ascent does not solve
-# for cached rows at once, so that more features, with fewer rows for each, suffice (3 with 20 rows, 60 with 200, 200 with 3,000,
-# kdd99: 9 to 89 passes, dual ascent 37 to more than 100).
+# for cached rows at once, so that more features, with fewer rows per feature, suffice (3 with 20 rows, 60 with 200, 200 with
+# 3,000, kdd99: 9 to 89 passes, dual ascent 37 to more than 100).
 _WILD, _WITH_L1 = 1e6, (256, 3)
 # Smooth losses: the most features where rows are not scaled (spambase 9 to 15 passes, dual ascent 38 to more than 60; 800 rows of
 # 150 features between 0.01 and 1000 in size, 0.1 s and never) or full (usps:3, 256 features, C = 1 and 100: 8 to 13 passes, dual

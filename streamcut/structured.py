@@ -1,7 +1,7 @@
-"""Structured tasks of your own, written in Python: `train` them with a certificate, and `predict`.
+"""Structured tasks written in Python: `train` them with a certificate, and `predict`.
 
 StructuredTask defines the interface. Data is streamed as for every other task; the arithmetic of an
-example is the task's own, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
+example is the task's, so a pass runs at the speed of Python. A line search as in OCAS would need scores between two w, which
 only the task can compute, at the price of a pass each; so cuts are taken where the last passes suggest
 (streamcut.papers.structured_task). Sequence labelling is built in: streamcut.train(data, task="sequence").
 
@@ -130,8 +130,8 @@ def train(
     if kernel != "linear" and not (options.get("nystroem") or options.get("fourier")):
         raise UsageError(f"kernel: for {kernel} give nystroem or fourier, the number of features that approximate it")
     chosen = TrainOptions(**options)
-    given = opened(data)
-    dataset = with_features(Feed(given), chosen) if chosen.maps else given
+    rows = opened(data)
+    dataset = with_features(Feed(rows), chosen) if chosen.maps else rows
     statistics = dataset.manifest.statistics
     rule = StoppingRule(chosen.tol, chosen.tol_relative, None, chosen.max_passes, chosen.max_time)
     progress = Progress(rule, on_iteration, stop=stop)
@@ -151,5 +151,5 @@ def train(
         converged=solution.reason is StopReason.CONVERGED,
         stop_reason=solution.reason,
     )
-    width, feature_map = given.manifest.statistics.n_features, dataset.map if isinstance(dataset, MappedDataset) else None
+    width, feature_map = rows.manifest.statistics.n_features, dataset.map if isinstance(dataset, MappedDataset) else None
     return StructuredModel(task, solution.w, width, certificate, solution.history, feature_map)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -20,7 +20,7 @@ from streamcut.data.datasets import NamedRows, measurable, stored, with_origin
 from streamcut.data.inputs import opened, require_same_numbers
 from streamcut.errors import MemoryBudgetError, UsageError, spelled
 from streamcut.execution.feed import Feed
-from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, beside, plan_memory
+from streamcut.execution.plan import BASE, Machine, MemoryPlan, Needs, plan_memory, with_resident
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring, scaled
@@ -71,7 +71,7 @@ def train(
     """See streamcut.api."""
     since = time.monotonic()
     chosen, scheduler = checked(options)
-    told = list[bool]()
+    halted = list[bool]()
     with ExitStack() as held:
         place, made_of = held.enter_context(stored(data, label, convert, chosen.scratch, chosen.memory))
         if chosen.validation is not None:
@@ -79,13 +79,13 @@ def train(
             rows = opened(held.enter_context(measurable(validation, recipe, chosen.scratch, chosen.memory)))
             chosen = replace(chosen, validation=NamedRows(rows, validation))
         asked = stop or held.enter_context(first_interrupt_asks())
-        given: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(told) or asked()}
-        given["display"] = held.enter_context(shown_by(progress))
-        run = held.enter_context(Session(place, chosen, **given))
-        record = run.progress(on_iteration, callback and (lambda now: told.extend([True] * (callback(now) is True))))
+        hooks: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(halted) or asked()}
+        hooks["display"] = held.enter_context(shown_by(progress))
+        run = held.enter_context(Session(place, chosen, **hooks))
+        record = run.progress(on_iteration, callback and (lambda now: halted.extend([True] * (callback(now) is True))))
         record.started = since
-        if (places := CheckpointOptions.of(checkpoint)) is not None:
-            record.checkpoints = run.checkpoints(places)
+        if (saving := CheckpointOptions.of(checkpoint)) is not None:
+            record.checkpoints = run.checkpoints(saving)
         model = run.finished(lambda: run.job.solve(run.runner, record, run.plan))
     if stop is None and asked():
         warn("training was interrupted; the model is the best so far")
@@ -119,7 +119,7 @@ class Session:
         more: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.dataset = opened(data)
-        self._places = path_of(self.dataset)
+        self._paths = path_of(self.dataset)
         self.options = options = for_data(options, self.dataset)
         self.stop = stop or (lambda: False)
         self._compare_recipes()
@@ -153,7 +153,7 @@ class Session:
     def planned(self) -> tuple[Job, MemoryPlan]:
         """The job and memory plan on threads that entering the context uses. Raises MemoryBudgetError."""
         job, plan = smallest_change(self.job, self._planned, threads=self.options.workers is None)
-        return job, beside(plan, self.dataset.manifest, self._machine(job))
+        return job, with_resident(plan, self.dataset.manifest, self._machine(job))
 
     def __enter__(self) -> Session:
         try:
@@ -170,26 +170,26 @@ class Session:
         """A new record of a training, with the stopping rules of the options."""
         chosen = self.options
         rule = StoppingRule(chosen.tol, chosen.tol_relative, chosen.target, chosen.max_passes, chosen.max_time)
-        observers = [each for each in (*more, self._display) if each is not None]
+        observers = [observer for observer in (*more, self._display) if observer is not None]
 
         def observe(record: Record) -> None:
             if run_log.isEnabledFor(logging.INFO):
                 run_log.info("%s", line(columns(record, None)))
-            for each in observers:
-                each(record)
+            for observer in observers:
+                observer(record)
 
         return Progress(rule, observe, stop=self.stop)
 
     def checkpoints(self, options: CheckpointOptions, **identity: Any) -> Checkpoints:
         """The checkpoints of this run, open until it ends; `identity` is added to that of its job."""
-        known = self.job.identity(self.dataset.manifest.fingerprint, self.plan)
-        return self._stack.enter_context(Checkpoints(options, {**known, **identity}))
+        identity = self.job.identity(self.dataset.manifest.fingerprint, self.plan) | identity
+        return self._stack.enter_context(Checkpoints(options, identity))
 
     def finished(self, solve: Callable[[], Model]) -> Model:
         """The model that `solve` returns, with the memory used and the path of its data, in the given features."""
         return self.all_finished(lambda: [solve()])[0]
 
-    def all_finished(self, solve: Callable[[], list[Model]]) -> list[Model]:
+    def all_finished(self, solve: Callable[[], Sequence[Model]]) -> list[Model]:
         """The same for several models."""
         try:
             models = solve()
@@ -200,9 +200,9 @@ class Session:
     def _finished(self, model: Model) -> Model:
         run_log.info("%s", model.in_words())
         model = self.in_given_features(model)
-        peak = (own := peak_bytes()) + (0 if self._cluster is None else sum(self._cluster.peaks.values()))
-        counted = own if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
-        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == own else 0)
+        peak = (here := peak_bytes()) + (0 if self._cluster is None else sum(self._cluster.peaks.values()))
+        counted = here if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
+        warn_of_peak(self.plan.budget, counted, self._peak_before if counted == here else 0)
         resources: dict[str, Any] = {
             "budget": self.plan.budget,
             "planned": self.plan.total,
@@ -210,7 +210,7 @@ class Session:
             "readings": self.readings.value,
         }
         resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
-        parameters = model.parameters | ({} if self._places is None else {"data": self._places})
+        parameters = model.parameters | ({} if self._paths is None else {"data": self._paths})
         return replace(model, resources=resources, parameters=parameters)
 
     def in_given_features(self, model: Model) -> Model:
@@ -247,8 +247,8 @@ class Session:
             self.job, self.plan = self.planned()
             runner = partial(Runner, Feed(self.dataset, self.plan.pinned))
         row_state = RowState(manifest.statistics.n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
-        given: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
-        self.runner = runner(self.job.lanes, self.job.workers, **given)
+        settings: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
+        self.runner = runner(self.job.lanes, self.job.workers, **settings)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"
@@ -273,18 +273,18 @@ class Session:
             raise UsageError(f"--scheduler: {chosen.scheduler}: {error}; run pip install 'streamcut[dask]'") from None
         self._cluster = cluster = self._stack.enter_context(connect(self._scheduler, workers=threads_wanted(chosen)))
         self.job, self.plan = self.planned()
-        each = self._for_a_worker(self.job)
-        room = each + self.plan.pinned_bytes // threads_wanted(chosen) if each else 0
+        worker_bytes = self._for_a_worker(self.job)
+        room = worker_bytes + self.plan.pinned_bytes // threads_wanted(chosen) if worker_bytes else 0
         cluster.prepare(self.dataset, self._needs(self.job), self.job.lanes, room=room)
         return partial(ClusterRunner, cluster, self.dataset)
 
     def _planned(self, job: Job) -> MemoryPlan:
         """The memory plan of `job`; of a local cluster all processes. Raises MemoryBudgetError."""
         needs, manifest, machine = self._needs(job), self.dataset.manifest, self._machine(job)
-        if (each := self._for_a_worker(job)) > 0:  # what a thread takes, each process takes, too, and the client
+        if (worker_bytes := self._for_a_worker(job)) > 0:  # what a thread takes, each process takes, too, and the client
             thread = 8 * needs.dimension * needs.vectors + sum(size for _, size in needs.per_worker)
-            own = (*needs.per_worker, ("a worker process", each - thread))
-            needs = replace(needs, per_worker=own, more=(*needs.more, ("the client's part of passes", thread)))
+            per_worker = (*needs.per_worker, ("a worker process", worker_bytes - thread))
+            needs = replace(needs, per_worker=per_worker, more=(*needs.more, ("the client's part of passes", thread)))
 
         def plan(needs: Needs) -> MemoryPlan:
             return plan_memory(needs, manifest, machine)

@@ -34,7 +34,7 @@ class Tuned(Shown):
     """`model` has the options of `best`, the cell with the best mean (the first tried among equals).
 
     table       a row for each model measured: its options, fold (from 0), all measures, its certificate's figures,
-                passes and seconds; pandas.DataFrame(found.table) makes a frame of it
+                passes and seconds; pandas.DataFrame(result.table) makes a frame of it
     resources   readings: how often rows were read in total, to train, to draw folds and to measure models; for
                 models trained together also bytes_read (decoded from storage, in total), groups (all columns over
                 those that memory holds at a time, rounded up), peak (resident bytes of the process)
@@ -56,7 +56,7 @@ class CrossValidated(Shown):
     """The results of each fold.
 
     table       a row for each fold (from 0): all measures, the certificate's figures, passes and seconds;
-                pandas.DataFrame(found.table) makes a frame of it
+                pandas.DataFrame(result.table) makes a frame of it
     measure     the one asked for, else log loss where there are probabilities, else the task's first
     resources   readings: how often rows were read for all trainings; for models trained together also bytes_read
                 (decoded from storage), groups, peak (resident bytes)
@@ -131,18 +131,18 @@ def cross_validate(
     if time_column is not None and group_column not in ("qid", None):
         raise UsageError("group_column and time_column: give one of them")
     files: list[Any] = []
-    given = dict(convert or {})
+    conversion = dict(convert or {})
     if by is not None:
         from streamcut.data.row_columns import files_of, with_id  # loads Arrow, which other trainings do not need
 
-        files = files_of(data, given.get("format", "auto"), ConvertOptions(**given).spelling)
+        files = files_of(data, conversion.get("format", "auto"), ConvertOptions(**conversion).spelling)
         if not files:
             raise UsageError(f"{column}: {by!r} is a column of a table, which this data is not")
-        if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(given)):
+        if moved := sorted({"shuffle", "split", "missing_labels", "on_error"} & set(conversion)):
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time_column is None:
-            given = with_id(given, by)
-    with _searching(data, Cs, [{}], seed, {**options, "convert": given or None}) as (search, _):
+            conversion = with_id(conversion, by)
+    with _searching(data, Cs, [{}], seed, {**options, "convert": conversion or None}) as (search, _):
         if by is None:
             search.on_folds(folds_of(search.data, folds, seed, group_column), everything=False)
         else:
@@ -191,9 +191,9 @@ def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
     """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; equal times stay together."""
     from streamcut.data.row_columns import times_of_rows
 
-    times, known = times_of_rows(files, column)
-    begins = np.unique(known[[len(known) * part // (folds + 1) for part in range(1, folds + 1)]])
-    begins = begins[begins > known[0]]
+    times, ordered = times_of_rows(files, column)
+    begins = np.unique(ordered[[len(ordered) * part // (folds + 1) for part in range(1, folds + 1)]])
+    begins = begins[begins > ordered[0]]
     if len(begins) < folds:
         raise UsageError(f"folds: {folds} folds need {folds + 1} parts, and column {column!r} has {len(begins) + 1} that differ")
     for begin, end in pairwise([*begins, np.inf]):

@@ -133,16 +133,16 @@ def _verified(trained: Model, data: Dataset, passes: int, memory: str, force: bo
     if isinstance(trained, KernelModel):
         ceiling.expect_rows(trained, data.manifest)
         return replace(_kernel(trained, data), same_data=same)
-    found = _proved(cast(LinearModel, trained), data, passes, memory)
+    check = _proved(cast(LinearModel, trained), data, passes, memory)
     ceiling.keep()
-    return replace(found, same_data=same)
+    return replace(check, same_data=same)
 
 
 def _features(model: Model, data: Dataset) -> MappedDataset:
     """`data` in the features of the model's map. Raises BadInputError for features that the model does not know."""
-    found = data.manifest.statistics.n_features
-    if found > model.n_features:
-        raise BadInputError(f"the data has {found:,} features, the model only {model.n_features:,}")
+    width = data.manifest.statistics.n_features
+    if width > model.n_features:
+        raise BadInputError(f"the data has {width:,} features, the model only {model.n_features:,}")
     assert model.map is not None
     return MappedDataset(data, model.map)
 
@@ -160,40 +160,40 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
         values = [value]
         if offset is not None and not abs(model.intercept + offset) <= AGREEMENT * abs(offset) + value.error:
             wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {model.intercept:.10g} is not minus that")
-    rows, certificates = data.manifest.statistics.n_rows, model.certificates
-    each = [Verification(rows, True, c, *F) for c, F in zip(certificates, values, strict=True)]
-    each = [replace(one, problems=tuple(_misstated(one))) for one in each]
-    if not wrong and all(one.consistent for one in each):
-        decided, claimed, slack = list[bool](), each[0].recorded.lower_bound, each[0].slack
+    rows, recorded = data.manifest.statistics.n_rows, model.certificates
+    checks = [Verification(rows, True, c, *F) for c, F in zip(recorded, values, strict=True)]
+    checks = [replace(one, problems=tuple(_misstated(one))) for one in checks]
+    if not wrong and all(one.consistent for one in checks):
+        decided, claimed, slack = list[bool](), checks[0].recorded.lower_bound, checks[0].slack
 
         def see(now: Iteration) -> None:  # of several problems, the end decides
-            if len(each) == 1 and (now.lower_bound >= claimed or now.primal < claimed - slack):
+            if len(checks) == 1 and (now.lower_bound >= claimed or now.primal < claimed - slack):
                 decided.append(True)
 
-        part = _PART if len(each) == 1 else _PART_OF_CLASS
-        gaps = [(one.primal - one.recorded.lower_bound) / one.primal if one.primal > 0.0 else 0.0 for one in each]
+        part = _PART if len(checks) == 1 else _PART_OF_CLASS
+        gaps = [(one.primal - one.recorded.lower_bound) / one.primal if one.primal > 0.0 else 0.0 for one in checks]
         limits: dict[str, Any] = {"tol": None, "tol_relative": max(part * min(gaps), _LEAST), "max_passes": passes}
-        found = train(data, **problem, **limits, memory=memory, on_iteration=see, stop=lambda: bool(decided))
-        if found.labels != model.labels or not math.isclose(found.C, model.C, rel_tol=AGREEMENT):
-            wrong.append(f"training on these rows has labels {found.labels} and C {found.C:.10g}, it has other ones")
-        passed = found.history[-1]["passes"]
-        each = [_compared(one, new, passed) for one, new in zip(each, found.certificates, strict=True)]
-    if len(each) == 1:
-        return replace(each[0], problems=(*wrong, *each[0].problems))
-    wrong += [f"class {number}: {clause}" for number, one in enumerate(each) for clause in one.problems]
-    primal, error = (math.fsum(getattr(one, name) for one in each) for name in ("primal", "error"))
-    proved = [one.lower_bound for one in each if one.lower_bound is not None]
-    bound = math.fsum(proved) if len(proved) == len(each) else None
-    return Verification(rows, True, certificate_of(certificates), primal, error, bound, each[0].passes, tuple(wrong), tuple(each))
+        trained = train(data, **problem, **limits, memory=memory, on_iteration=see, stop=lambda: bool(decided))
+        if trained.labels != model.labels or not math.isclose(trained.C, model.C, rel_tol=AGREEMENT):
+            wrong.append(f"training on these rows has labels {trained.labels} and C {trained.C:.10g}, it has other ones")
+        passed = trained.history[-1]["passes"]
+        checks = [_compared(one, new, passed) for one, new in zip(checks, trained.certificates, strict=True)]
+    if len(checks) == 1:
+        return replace(checks[0], problems=(*wrong, *checks[0].problems))
+    wrong += [f"class {number}: {clause}" for number, one in enumerate(checks) for clause in one.problems]
+    primal, error = (math.fsum(getattr(one, name) for one in checks) for name in ("primal", "error"))
+    proved = [one.lower_bound for one in checks if one.lower_bound is not None]
+    bound = math.fsum(proved) if len(proved) == len(checks) else None
+    return Verification(rows, True, certificate_of(recorded), primal, error, bound, checks[0].passes, tuple(wrong), tuple(checks))
 
 
-def _misstated(found: Verification) -> Iterator[str]:
+def _misstated(check: Verification) -> Iterator[str]:
     """What F at the weights, and arithmetic, refute."""
-    c, F = found.recorded, found.primal
-    if not abs(c.primal - c.raised - F) <= found.slack + _DID * c.raised and not c.primal == c.raised == math.inf:
-        put = f" (including {c.raised:.3g} added for rounding)" if c.raised > found.slack else ""
+    c, F = check.recorded, check.primal
+    if not abs(c.primal - c.raised - F) <= check.slack + _DID * c.raised and not c.primal == c.raised == math.inf:
+        put = f" (including {c.raised:.3g} added for rounding)" if c.raised > check.slack else ""
         yield f"the objective is {F:.10g}, not {c.primal:.10g}{put}"
-    if not c.lower_bound <= F + found.slack:
+    if not c.lower_bound <= F + check.slack:
         yield f"the lower bound {c.lower_bound:.10g} is above the objective {F:.10g}"
     allowed = c.tolerance
     if c.converged is not (c.stop_reason is StopReason.CONVERGED):
@@ -229,10 +229,10 @@ def _kernel(model: KernelModel, data: Dataset) -> Verification:
         total += float(u.sum())
     c, bound = model.certificates[0], claim.bound
     F = Objective(0.5 * float(kernel_squares(model, model.coefficients).sum()) + model.C * loss_sum, claim.resolution)
-    found = Verification(rows, True, c, *F, bound)
-    wrong = list(_misstated(found))
-    if c.lower_bound > bound + found.slack:
+    check = Verification(rows, True, c, *F, bound)
+    wrong = list(_misstated(check))
+    if c.lower_bound > bound + check.slack:
         wrong.append(f"its dual variables prove a lower bound of {bound:.10g}, not {c.lower_bound:.10g}")
     if not math.isclose(c.c_bar, model.C * total, rel_tol=AGREEMENT):
         wrong.append(f"C times the sum of weights is {model.C * total:.10g}, not {c.c_bar:.10g}")
-    return replace(found, problems=tuple(wrong))
+    return replace(check, problems=tuple(wrong))

@@ -38,7 +38,7 @@ _MATRICES = 6  # D × D numbers at a time
 
 
 class StandardErrors(NamedTuple):
-    """Of each weight, and of the intercept, last, where there is one: float64 (D,) each.
+    """Of each weight, and of the intercept, last, where there is one: float64 arrays (D,).
 
     error      the standard error; z: the weight divided by it; p: two-sided, of a normal distribution
     interval_low, interval_high   ends of the 95 % interval
@@ -76,7 +76,7 @@ def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, c
     groups = 0 if codes is None else int(codes.max(initial=-1)) + 1
     if codes is not None and (groups < 2 or len(codes) <= D):
         raise UsageError(f"{groups} clusters of {len(codes)} rows say nothing about {D} weights; two, and more rows, would")
-    ceiling.beside(
+    ceiling.reserve(
         f"{_MATRICES} matrices of {D:,} × {D:,} numbers, sums of {groups:,} clusters", 8 * D * (_MATRICES * D + groups)
     )
     ceiling.expect_rows(model, rows.manifest, (0, 0))
@@ -93,8 +93,8 @@ def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, c
         if codes is None and robust:
             _add_squares(chunk, slopes * slopes, bias, dense, B)
         elif codes is not None:
-            own = codes[at : at + chunk.n_rows]
-            which = sp.csr_array((slopes, (own, np.arange(chunk.n_rows))), shape=(groups, chunk.n_rows))
+            group = codes[at : at + chunk.n_rows]
+            which = sp.csr_array((slopes, (group, np.arange(chunk.n_rows))), shape=(groups, chunk.n_rows))
             sums += (which @ _matrix(chunk, D, bias)).toarray()
         variance += float(u @ (scores - chunk.y) ** 2) if loss == "squared" else 0.0
         total, at = total + float(u.sum()), at + chunk.n_rows

@@ -68,8 +68,8 @@ def fit(
     during it returns the best model so far with a warning.
 
     >>> rows = [{"site": site, "click": click} for site, click in zip("aabb" * 30, ["no", "no", "yes", "yes"] * 30)]
-    >>> found = streamcut.fit(rows, label="click", C=1.0)
-    >>> found.predict({"site": "b"}).tolist()
+    >>> fitted = streamcut.fit(rows, label="click", C=1.0)
+    >>> fitted.predict({"site": "b"}).tolist()
     ['yes']
     """
 
@@ -197,8 +197,8 @@ def tune(
     and errors are those of `train`; also UsageError for fewer rows than folds. Once `stop` returns True, the best model so far on
     `validation` is returned; with `folds`, or without a model, KeyboardInterrupt is raised.
 
-    >>> found = tune("rows.zarr", {"C": [0.1, 10.0]}, validation="rows.zarr")  # made in the example of `convert`
-    >>> len(found.cells), found.best.measure
+    >>> tuned = tune("rows.zarr", {"C": [0.1, 10.0]}, validation="rows.zarr")  # made in the example of `convert`
+    >>> len(tuned.cells), tuned.best.measure
     (2, 'accuracy')
     """
 
@@ -235,7 +235,7 @@ def cross_validate(
     Linear solvers train the models of all folds in the same passes over the data, unless a column defines the folds. The other
     arguments and the errors raised are those of `tune`.
 
-    >>> found = cross_validate("rows.zarr", folds=2, C=10.0)  # made in the example of `convert`
-    >>> len(found.values("accuracy")), found.measure
+    >>> folds = cross_validate("rows.zarr", folds=2, C=10.0)  # made in the example of `convert`
+    >>> len(folds.values("accuracy")), folds.measure
     (2, 'accuracy')
     """

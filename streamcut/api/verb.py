@@ -6,12 +6,25 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from streamcut.options.option import documented
 
 _Verb = TypeVar("_Verb", bound=Callable)
-VERBS: dict[str, Callable] = {}
+
+
+class Verb(Protocol):
+    """A function of the library with what `verb` declares of it."""
+
+    __name__: str
+    home: str
+    options: Any
+    command: str
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any: ...
+
+
+VERBS: dict[str, Verb] = {}
 
 
 def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb], _Verb]:
@@ -25,23 +38,24 @@ def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb],
 
         signature = inspect.signature(function)
         kinds = {name: parameter.kind for name, parameter in signature.parameters.items()}
-        places = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-        known = None if inspect.Parameter.VAR_KEYWORD in kinds.values() else kinds.keys()
+        ordered = [name for name, kind in kinds.items() if kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        names = None if inspect.Parameter.VAR_KEYWORD in kinds.values() else kinds.keys()
         usual = {name: parameter.default for name, parameter in signature.parameters.items()}
         usual = {name: value for name, value in usual.items() if value not in (..., inspect.Parameter.empty)}
 
         @wraps(function)
         def run(*arguments: Any, **named: Any) -> Any:
-            taken = places[: len(arguments)]
-            if len(arguments) > len(places) or (known and not known >= named.keys()) or not named.keys().isdisjoint(taken):
+            taken = ordered[: len(arguments)]
+            if len(arguments) > len(ordered) or (names and not names >= named.keys()) or not named.keys().isdisjoint(taken):
                 signature.bind(*arguments, **named)  # raises TypeError; for each row that is predicted it would take too long
             asked = {**usual, **named}
             for name in taken:
                 asked.pop(name, None)
             return getattr(import_module(home), function.__name__)(*arguments, **asked)
 
-        run.home, run.options, run.command = home, options, command  # type: ignore[attr-defined]
-        VERBS[function.__name__] = run
-        return run
+        made = cast(Verb, run)
+        made.home, made.options, made.command = home, options, command
+        VERBS[function.__name__] = made
+        return made
 
     return declared

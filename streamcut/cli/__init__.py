@@ -2,7 +2,7 @@
 
 `made.py` makes a command of the function of its name, with the options that the library declares (streamcut.options). `output.py`
 writes for people and for programs. Commands call the functions of the library and compute nothing. A verb of streamcut.api that
-has a `command` is one; what it has beside its verb, and how its result is shown, is a function of its name here.
+has a `command` is one; what it has besides its verb, and how its result is shown, is a function of its name here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streamcut.foundation.interrupts import waits_end_by
 from streamcut.foundation.machine import expect_room
 from streamcut.foundation.shown import VisibleFormatter, meant, visible
 
-COMMANDS: dict[str, str] = {name: verb.command for name, verb in VERBS.items() if verb.command} | {  # type: ignore[attr-defined]
+COMMANDS: dict[str, str] = {name: verb.command for name, verb in VERBS.items() if verb.command} | {
     "info": "Describe a store or a model file; check a store.",
     "example": "Write small data to try things on.",
 }

@@ -47,7 +47,7 @@ _METAVARS = {
 _READ, _WRITTEN = ("model", "data", "against", "validation", "feature_names"), ("output", "plot")  # files
 _SHORT = {"output": "-o", "quiet": "-q", "verbose": "-v"}
 _IN_PYTHON = ("raw", "path", "replace")  # arguments of verbs that commands do not have
-_TEXTS = {  # what many commands have beside their verbs
+_TEXTS = {  # what many commands have besides their verbs
     "as_json": "print JSON on stdout instead of text",
     "quiet": "print nothing but errors",
     "force": "replace the output file if it exists",
@@ -82,7 +82,7 @@ def command(name: str, run: Callable | None) -> click.Command:
     for part in signature.values():
         if part.kind is part.VAR_KEYWORD:
             there = {*signature, *_IN_PYTHON, *(str(option.name) for option in more)}
-            for other in of_verb.values() if getattr(verb, "options", 0) is None else ():
+            for other in of_verb.values() if verb is not None and verb.options is None else ():
                 if other.name not in there:
                     kind = {"bool": bool, "int": int, "float": float}.get(other.annotation.partition(" ")[0], str)
                     parameters.append(_signed(other.name, kind, other.default, texts[other.name]))
@@ -109,30 +109,30 @@ def _printing(verb: Any) -> Callable:
         if record is not None:
             (print_json if as_json else print_table)(record if isinstance(record, Mapping) else by_name(record))
 
-    places = [part for part in inspect.signature(verb).parameters.values() if part.kind is part.POSITIONAL_OR_KEYWORD]
-    run.__signature__ = inspect.Signature([*places, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
+    positional = [part for part in inspect.signature(verb).parameters.values() if part.kind is part.POSITIONAL_OR_KEYWORD]
+    run.__signature__ = inspect.Signature([*positional, *inspect.signature(run).parameters.values()])  # type: ignore[attr-defined]
     return run
 
 
 def _once_outputs_are_good(name: str, run: Callable, parameters: list[click.Parameter]) -> Callable:
     """`run`, called once nothing speaks against writing its outputs (`refuse_existing`). `force` is then also whether --resume
     may replace the model of a run that was interrupted."""
-    written = [each for each in parameters if each.name == "file" or (each.name in _WRITTEN and isinstance(each, click.Option))]
+    written = [p for p in parameters if p.name == "file" or (p.name in _WRITTEN and isinstance(p, click.Option))]
 
-    def call(**given: Any) -> None:
-        read = [given.get(each) for each in (_READ if name != "calibrate" else _READ[1:])]  # which may replace its model
-        reads = [path for each in read for path in (each if isinstance(each, tuple) else [each])]
-        forced = given.get("force")
+    def call(**arguments: Any) -> None:
+        read = [arguments.get(key) for key in (_READ if name != "calibrate" else _READ[1:])]  # which may replace its model
+        reads = [path for entry in read for path in (entry if isinstance(entry, tuple) else [entry])]
+        forced = arguments.get("force")
         for parameter in written:
-            if (path := given[str(parameter.name)]) is None:
+            if (path := arguments[str(parameter.name)]) is None:
                 continue
-            force = forced or (bool(given.get("resume")) and is_unfinished(path))
+            force = forced or (bool(arguments.get("resume")) and is_unfinished(path))
             shown = "FILE" if isinstance(parameter, click.Argument) else f"--{parameter.name}"
             refuse_existing(path, shown, force, reads=reads)
             reads.append(path)
             if parameter.name == "output":
-                given["force"] = force
-        run(**given)
+                arguments["force"] = force
+        run(**arguments)
 
     return call
 
@@ -257,28 +257,28 @@ def options_from(
 
 def _type_of(field: Field) -> Any:
     """The type of an option on the command line."""
-    known: Option = field.metadata["option"]
-    if known.choices:
-        return Choice(known.choices)
-    return _KINDS.get(known.kind) or {"int": int, "float": float, "bool": bool}.get(str(field.type).partition(" ")[0], str)
+    option: Option = field.metadata["option"]
+    if option.choices:
+        return Choice(option.choices)
+    return _KINDS.get(option.kind) or {"int": int, "float": float, "bool": bool}.get(str(field.type).partition(" ")[0], str)
 
 
 def _recorded(name: str, field: Field, changes: dict[str, Any], several: bool) -> click.Option:
-    known, given = field.metadata["option"], field.default
-    more = {"help": f"{known.help} {known.shell}".strip(), "metavar": known.metavar}
+    option, default = field.metadata["option"], field.default
+    more = {"help": f"{option.help} {option.shell}".strip(), "metavar": option.metavar}
     if field.type == "bool":
-        more |= {"is_flag": True, "default": bool(given)}
-    elif known.kind in ("names", "texts"):
+        more |= {"is_flag": True, "default": bool(default)}
+    elif option.kind in ("names", "texts"):
         more |= {"multiple": True}
-        if known.kind == "names":
+        if option.kind == "names":
             more["callback"] = lambda ctx, param, value: ",".join(value) or ()
     else:
         more["type"] = Several(_type_of(field)) if several else _type_of(field)
-        if given is not MISSING and given is not None:
-            more |= {"default": _as_written(given, known.kind), "show_default": True}
-    written = flag(name, known)
-    flag_names = [f"{written}/--no-{written[2:]}" if given is True else written, name]
-    return _grouped(flag_names, changes.get("group", known.group), {**more, **changes})
+        if default is not MISSING and default is not None:
+            more |= {"default": _as_written(default, option.kind), "show_default": True}
+    written = flag(name, option)
+    flag_names = [f"{written}/--no-{written[2:]}" if default is True else written, name]
+    return _grouped(flag_names, changes.get("group", option.group), {**more, **changes})
 
 
 def _grouped(names: list[str], group: str, more: dict[str, Any]) -> click.Option:
@@ -302,9 +302,9 @@ def set_option(record: Any, names: Collection[str], of: str, *, several: bool, g
     written = {flag(name, options_of(record)[name])[2:]: name for name in names}
     StreamcutError.settings.update(written)
 
-    def parsed(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
+    def parsed(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        for text in given:
+        for text in texts:
             name, equals, value = text.partition("=")
             if not equals or (key := written.get(name.replace("_", "-"))) is None or key in values:
                 close = meant(name, written) or f"they are {', '.join(written)}"
@@ -323,10 +323,10 @@ def set_option(record: Any, names: Collection[str], of: str, *, several: bool, g
 
 def checkpoint_of(options: dict[str, Any]) -> CheckpointOptions | None:
     """The checkpoint options, removed from `options`; None: no checkpoints."""
-    given = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
-    if given["directory"] is not None:
-        return CheckpointOptions(**given)
-    if given["resume"]:
+    values = {name: options.pop(name) for name in CheckpointOptions.__dataclass_fields__}
+    if values["directory"] is not None:
+        return CheckpointOptions(**values)
+    if values["resume"]:
         raise click.UsageError("--resume needs --checkpoint DIR.")
     return None
 
@@ -337,9 +337,9 @@ TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "sta
 
 
 def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """The options `names` of `convert` that were given, removed from `options`."""
-    given = {name: options.pop(name) for name in names}
-    return {name: value for name, value in given.items() if value != default_of(ConvertOptions, name)}
+    """The options `names` of `convert` that are not at their defaults, removed from `options`."""
+    values = {name: options.pop(name) for name in names}
+    return {name: value for name, value in values.items() if value != default_of(ConvertOptions, name)}
 
 
 def raw_options(*names: str) -> list[click.Parameter]:

@@ -32,7 +32,7 @@ def note(message: str) -> None:
 
 
 def note_counts(counters: Mapping[str, int]) -> None:
-    """What was unusual in the input, and how often, a line each."""
+    """What was unusual in the input, and how often, one per line."""
     for name, times in sorted(counters.items()):
         note(f"{name}: {times:,}")
 
@@ -40,7 +40,7 @@ def note_counts(counters: Mapping[str, int]) -> None:
 def csv_line(values: Iterable[Any]) -> bytes:
     """A line of CSV: numbers with all digits, texts without control characters, nothing for None."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow([visible(each) if isinstance(each, str) else each for each in values])
+    csv.writer(text, lineterminator="\n").writerow([visible(value) if isinstance(value, str) else value for value in values])
     return text.getvalue().encode()
 
 
@@ -52,7 +52,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
-    """Names and values, a line each, on stdout or stderr; None is shown as a dash."""
+    """Names and values, one pair per line, on stdout or stderr; None is shown as a dash."""
     names = [visible(name.replace("_", " ")) for name in rows]
     values = [visible(number(value)) for value in rows.values()]
     wide, high = max(map(len, names), default=0), max(map(len, values), default=0)
@@ -99,24 +99,24 @@ def refuse_existing(path: str | os.PathLike, option: str, force: bool, *, reads:
     if is_url(path):
         _refuse_existing_object(os.fspath(path), option, force, reads)
         return
-    place = destination(path)
-    if place.mode is not None and stat.S_ISDIR(place.mode):
+    target = destination(path)
+    if target.mode is not None and stat.S_ISDIR(target.mode):
         raise UsageError(f"{option}: {path} is a folder")
-    if any(read is not None and _same_file(place.path, read) for read in reads):
+    if any(read is not None and _same_file(target.path, read) for read in reads):
         raise UsageError(f"{option}: {path} is an input of this command; choose another place")
-    if place.through:
+    if target.through:
         return
-    folder = place.path.parent
+    folder = target.path.parent
     if not folder.is_dir():
         raise NotFoundError(f"{option}: {folder} is not a folder; create it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise NotFoundError(f"{option}: {folder} cannot be written to; choose another folder")
     with suppress(FileNotFoundError):
-        os.lstat(temporary_name(place.path))  # is that name too long?
-    store = next((parent for parent in place.path.parents if (parent / MANIFEST).is_file()), None)
+        os.lstat(temporary_name(target.path))  # is that name too long?
+    store = next((parent for parent in target.path.parents if (parent / MANIFEST).is_file()), None)
     if store is not None:
         raise UsageError(f"{option}: {path} lies in the store {store}; choose another place")
-    if place.mode is not None and not force:
+    if target.mode is not None and not force:
         raise UsageError(f"{option}: {path} exists; choose another name or replace it with --force")
 
 

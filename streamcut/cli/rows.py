@@ -59,12 +59,12 @@ def predict(
     proved = rows = 0
     with output_file(output, replace=force) as file:
         write: Any = _Table(file, ending == ".parquet", raw.kept) if raw.named else _Lines(file)
-        ceiling.beside(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
+        ceiling.reserve(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
-            for found in answered(fitted, data, names, raw=raw, ceiling=ceiling, **asked):
-                rows, proved = rows + len(found[0]), proved + (int(found[1].sum()) if "proved" in names else 0)
-                for start in range(0, len(found[0]), write.rows):
-                    write(_columns(fitted, names, [column[start : start + write.rows] for column in found]))
+            for batch in answered(fitted, data, names, raw=raw, ceiling=ceiling, **asked):
+                rows, proved = rows + len(batch[0]), proved + (int(batch[1].sum()) if "proved" in names else 0)
+                for start in range(0, len(batch[0]), write.rows):
+                    write(_columns(fitted, names, [column[start : start + write.rows] for column in batch]))
             write.end(whole=True)
             ceiling.keep()
         except BaseException:
@@ -76,12 +76,12 @@ def predict(
         note(f"{proved:,} of {rows:,} labels are proved to be those of the optimum{more}.")
 
 
-def _columns(model: Model, names: tuple[str, ...], found: list[np.ndarray]) -> dict[str, np.ndarray]:
+def _columns(model: Model, names: tuple[str, ...], arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
     """The columns of an answer by their names: labels as words, and one of each class."""
     import numpy as np
 
     columns = {}
-    for name, column in zip(names, found, strict=True):
+    for name, column in zip(names, arrays, strict=True):
         if name == "label":
             columns[name] = np.asarray(model.in_label_words(column))
         elif column.ndim == 1:
@@ -206,7 +206,7 @@ def explain(
 
     Without DATA, prints the weights that are not 0: class, feature, name, weight. A weight is what a unit of its feature's value
     adds to the score. Features are numbered from 0; names are those of the training data, which hashed features lack. The
-    intercept comes first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval of each.
+    intercept comes first. --standard-errors adds the standard error, z, p and the ends of the 95 % interval.
     """
     if not standard_errors and (trained_on is not None or robust or cluster is not None):
         raise click.UsageError("--trained-on, --robust and --cluster are for --standard-errors.")
@@ -256,7 +256,7 @@ def _weights(model: Any, errors: Any, as_json: bool, **which: Any) -> Iterator[b
     names = (*_WEIGHTS, *(() if errors is None else errors._fields))
     lines = []
     for of, j, name, weight in api.weights(model, **which):
-        more = () if errors is None else [float(each[-1 if j is None else j]) for each in errors]
+        more = () if errors is None else [float(error[-1 if j is None else j]) for error in errors]
         lines.append((of, j, name, weight, *more))
     if as_json:
         yield json.dumps(plain([dict(zip(names, line, strict=True)) for line in lines]), allow_nan=False).encode() + b"\n"

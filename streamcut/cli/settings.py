@@ -36,14 +36,14 @@ def read(context: click.Context, parameter: click.Parameter, path: str | None) -
         raise UsageError(f"--config: {path}: {error}") from None
     group: Any = context.command
     options = {name: _options(group.get_command(context, name)) for name in group.list_commands(context)}
-    known = {plain(long) for names in options.values() for long in names}
+    flags = {plain(long) for names in options.values() for long in names}
     context.default_map = {name: {} for name in options}
     for name, value in content.items():
         if isinstance(value, dict):
             if name not in options:
                 raise UsageError(f"{path}: [{name}] is not a command; {meant(name, options) or 'see `streamcut --help`'}")
-        elif plain(name) not in known:
-            raise UsageError(f"{path}: no command has an option {name}; {meant(name, known) or 'see `streamcut --help`'}")
+        elif plain(name) not in flags:
+            raise UsageError(f"{path}: no command has an option {name}; {meant(name, flags) or 'see `streamcut --help`'}")
         else:
             for command in options:
                 _take(context.default_map[command], options[command], name, value)

@@ -87,13 +87,13 @@ def _dry_run(inputs: list[str], output: str, settings: dict[str, Any], as_json: 
     """Print on stdout how the first rows would be converted."""
     from streamcut.io.conversion.convert import preview
 
-    recipe, rows, told = preview(inputs, output, **settings)
+    recipe, rows, guesses = preview(inputs, output, **settings)
     if as_json:
         print_json({"recipe": json.loads(recipe.to_json()), "rows": rows})
         return
     for line in recipe_lines(recipe):
         click.echo(visible(line))
-    for sentence in told:
+    for sentence in guesses:
         note(f"note: {spelled(sentence)}")
     for row in rows:
         listed = (f"{name}" if value == 1 else f"{name}: {value:.6g}" for name, value in row["features"].items())
@@ -139,18 +139,18 @@ def _record(report: ConvertReport) -> dict[str, Any]:
     outputs = {}
     for path, statistics in report.outputs.items():
         by_label = {"labels": statistics.labels, "label_weights": statistics.label_weights}
-        listed = {name: None if found is None else list(map(list, found.items())) for name, found in by_label.items()}
+        listed = {name: None if counts is None else list(map(list, counts.items())) for name, counts in by_label.items()}
         outputs[path] = {**asdict(statistics), **listed}
     return {**asdict(report), "outputs": outputs}
 
 
 def _summary(report: ConvertReport) -> None:
-    for path, found in report.outputs.items():
+    for path, statistics in report.outputs.items():
         already = " (was complete)" if path in report.complete_before else ""
-        counts = f"{found.n_rows:,} rows, {found.n_features:,} features, {found.nnz:,} entries"
-        note(f"{path}{already}: {counts}, {describe_labels(found, dict(report.label_words))}")
-        if found.groups is not None:
-            note(f"  {found.groups:,} groups of equal qid")
+        counts = f"{statistics.n_rows:,} rows, {statistics.n_features:,} features, {statistics.nnz:,} entries"
+        note(f"{path}{already}: {counts}, {describe_labels(statistics, dict(report.label_words))}")
+        if statistics.groups is not None:
+            note(f"  {statistics.groups:,} groups of equal qid")
     sizes = f"{format_bytes(report.bytes_out)} written in {report.seconds:.1f} s"
     if report.bytes_in is not None:
         speed = f" ({format_bytes(report.bytes_in / report.seconds)}/s)" if report.rows and report.seconds > 0 else ""
@@ -178,7 +178,7 @@ def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
 
 
 def recipe_lines(recipe: Recipe) -> Iterator[str]:
-    """The columns of a table, a line each."""
+    """The columns of a table, one per line."""
     table, labels = recipe.table, recipe.labels
     if table is None:
         return
@@ -291,8 +291,8 @@ def _of_recipe(recipe: Recipe | None) -> dict[str, Any]:
     if recipe is None:
         return {}
     words = [[number, word] for number, word in sorted(recipe.labels.names.items())]
-    found = {"prepared": recipe.in_words(), "label_words": words or None}
-    return {**found, "feature_names": None if recipe.names is None else list(recipe.names)}
+    names = None if recipe.names is None else list(recipe.names)
+    return {"prepared": recipe.in_words(), "label_words": words or None, "feature_names": names}
 
 
 def _for_people(record: dict[str, Any]) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def _for_people(record: dict[str, Any]) -> dict[str, Any]:
     shown = {name: value for name, value in record.items() if name not in _HIDDEN} | (record.get("certificate") or {})
     words, names = dict(record.get("label_words") or []), record.get("feature_names")
     if record["labels"]:
-        listed = [each if isinstance(each, list) else [each, None] for each in record["labels"]]
+        listed = [entry if isinstance(entry, list) else [entry, None] for entry in record["labels"]]
         texts = [f"{words.get(label, number(label))}" + ("" if rows is None else f": {rows:,}") for label, rows in listed]
         shown["labels"] = _some(texts, 20)
     elif "label_min" in record:

@@ -115,7 +115,7 @@ def train(
         if dry_run:
             raise click.exceptions.Exit(0)
 
-    found: Any = None
+    tuned: Any = None
     with ExitStack() as held, signals.deferred() as stop:
         if output is not None and not dry_run:
             held.enter_context(reserved(output))
@@ -124,8 +124,8 @@ def train(
         with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
             if search:
                 common |= {"folds": folds, "measure": measure, "on_model": shown.model, "on_trained": shown.trained}
-                found = api.tune(rows, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
-                model = found.model
+                tuned = api.tune(rows, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
+                model = tuned.model
             else:
                 model = api.train(rows, progress=display, on_plan=show_plan, **common, **options)
         assert output is not None  # only a dry run has none, and ends with its plan
@@ -137,8 +137,8 @@ def train(
     if plot is not None:
         from streamcut.reports.plots import grid_plot, save
 
-        save(grid_plot(found.cells), plot)
-    shown.result(model, written, found)
+        save(grid_plot(tuned.cells), plot)
+    shown.result(model, written, tuned)
     if verbose and not search:
         used, planned, budget = (format_bytes(model.resources[name]) for name in ("peak", "planned", "budget"))
         note(f"Peak memory {used}, planned {planned}, budget {budget}.")
@@ -185,18 +185,18 @@ class _Shown:
         event = {"event": "trained", "fold": fold, **point, **model.result()}
         self._event(event, *self._named(point, fold), f"trained: {certificate.briefly() if certificate else model.in_words()}")
 
-    def result(self, model: Model, written: str, found: Tuned | None) -> None:
-        """The model, `written`, and what was `found` by a search, if there was one."""
+    def result(self, model: Model, written: str, tuned: Tuned | None) -> None:
+        """The model, `written`, and the search `tuned`, if there was one."""
         event = {"event": "result", "model": written, **model.result()}
-        if found is None:
+        if tuned is None:
             event |= {name: model.resources[name] for name in ("budget", "planned", "peak", "readings")}
         else:
-            best = found.best
-            for cell in found.cells if self._json else ():
+            best = tuned.best
+            for cell in tuned.cells if self._json else ():
                 print_json({"event": "cell", **cell.as_dict()})
-            event |= {**best.options, best.measure: best.mean, **found.resources}
+            event |= {**best.options, best.measure: best.mean, **tuned.resources}
             if not self._json and not self._quiet:
-                print_rows([cell.as_dict() for cell in found.cells] if len(found.cells) > 1 else [], err=True)
+                print_rows([cell.as_dict() for cell in tuned.cells] if len(tuned.cells) > 1 else [], err=True)
                 note(f"Best: {options_text(best.options)}, with {best.measure} {number(best.mean)}.")
         self._event(event, model.in_words())
         if not self._json and not self._quiet:
@@ -231,20 +231,20 @@ def fit(
         how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
         hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            found = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
-        written, late = save_trained(found.model, output, force)
-        if checkpoint is not None and found.model.converged:
+            fitted = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
+        written, late = save_trained(fitted.model, output, force)
+        if checkpoint is not None and fitted.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)
     if as_json:
-        shares = {str(label): share for label, share in found.shares.items()}
+        shares = {str(label): share for label, share in fitted.shares.items()}
         print_json({
-            "event": "result", "model": written, "C": found.C, "measure": found.measure, "tried": list(found.tried.items()),
-            "measures": found.measures, "baseline": found.baseline, "shares": shares, "rows": list(found.rows),
-            "largest": [list(each) for each in found.largest], "remarks": found.remarks, "store": found.store,
-            "seconds": found.seconds, **found.model.result(),
+            "event": "result", "model": written, "C": fitted.C, "measure": fitted.measure, "tried": list(fitted.tried.items()),
+            "measures": fitted.measures, "baseline": fitted.baseline, "shares": shares, "rows": list(fitted.rows),
+            "largest": [list(weight) for weight in fitted.largest], "remarks": fitted.remarks, "store": fitted.store,
+            "seconds": fitted.seconds, **fitted.model.result(),
         })  # fmt: skip
     elif not quiet:
-        click.echo(found.in_words())
+        click.echo(fitted.in_words())
         note(f"Model written to {written}; continue with `streamcut predict {written} DATA` or `streamcut report {written}`.")
     signals.raise_received()
     if late is not None:

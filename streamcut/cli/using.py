@@ -1,4 +1,4 @@
-"""streamcut calibrate, verify, export, report and example: what each has beside its verb, and how its result is printed."""
+"""streamcut calibrate, verify, export, report and example: what each has besides its verb, and how its result is printed."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def verify(
     Exits with code 5 when the record is refuted, with 9 when it is neither proved nor refuted in --max-passes.
     """
     passes, path = max_passes, output
-    given = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
-    problem = {name: value for name, value in given.items() if value is not None}
+    options = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
+    problem = {name: value for name, value in options.items() if value is not None}
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
     from streamcut.verification import PASSES, Outcome
@@ -76,23 +76,23 @@ def verify(
     data = data or trained.parameters.get("data")
     if data is None:
         raise UsageError(f"{model} was trained on arrays in memory; name the data to verify it on: streamcut verify MODEL DATA")
-    found = api.verify(trained, data, max_passes=passes or PASSES, memory=memory, force=force)
-    report = _report(found)
+    verdict = api.verify(trained, data, max_passes=passes or PASSES, memory=memory, force=force)
+    report = _report(verdict)
     if as_json:
-        classes = [_report(each) for each in found.classes]
-        print_json({**report, "certificate": asdict(found.recorded), "classes": classes})
+        classes = [_report(part) for part in verdict.classes]
+        print_json({**report, "certificate": asdict(verdict.recorded), "classes": classes})
     else:
         print_table({name: value for name, value in report.items() if name != "problems"})
-    if not found.same_data:
+    if not verdict.same_data:
         note("This is not the data that the model was trained on: the certificate says nothing about it.")
-    elif found.outcome is Outcome.REFUTED:
-        raise CorruptError(f"{model}: the record is false: {'; '.join(found.problems)}")
+    elif verdict.outcome is Outcome.REFUTED:
+        raise CorruptError(f"{model}: the record is false: {'; '.join(verdict.problems)}")
     else:
-        what = f"the model is at most {found.gap:.4g} above the optimum (objective {found.primal:.8g})"
-        if found.outcome is Outcome.UNDECIDED:
+        what = f"the model is at most {verdict.gap:.4g} above the optimum (objective {verdict.primal:.8g})"
+        if verdict.outcome is Outcome.UNDECIDED:
             raise NotConvergedError(
-                f"{model}: neither proved nor refuted in {found.passes:,} passes: the rows show that {what}; its record says "
-                f"{found.primal - found.recorded.lower_bound:.4g}. Give it more --max-passes"
+                f"{model}: neither proved nor refuted in {verdict.passes:,} passes: the rows show that {what}; its record says "
+                f"{verdict.primal - verdict.recorded.lower_bound:.4g}. Give it more --max-passes"
             )
         note(f"Proved by the rows alone: {what}, as its record says.")
 
@@ -108,35 +108,35 @@ def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool
     from streamcut.certification import certify
     from streamcut.models.files import plain, save_model
 
-    found = certify(model, data, **options)
+    certified = certify(model, data, **options)
     if path is not None:
-        save_model(found.better, path, replace=force)
-    report = plain(found.report())
+        save_model(certified.better, path, replace=force)
+    report = plain(certified.report())
     if as_json:
         print_json(report)
         return
-    click.echo(found.in_words())
+    click.echo(certified.in_words())
     classes = report.pop("classes")
     if isinstance(intercepts := report["better_intercept"], list):
-        classes = classes or [{"label": label} for label in found.better.labels or ()]
-        classes = [each | {"better_intercept": b} for each, b in zip(classes, intercepts, strict=True)]
+        classes = classes or [{"label": label} for label in certified.better.labels or ()]
+        classes = [line | {"better_intercept": b} for line, b in zip(classes, intercepts, strict=True)]
         del report["better_intercept"]
     print_table({name: value for name, value in report.items() if name != "passes"})
     print_rows(classes)
 
 
-def _report(found: Verification) -> dict[str, Any]:
+def _report(verdict: Verification) -> dict[str, Any]:
     return {
-        "rows": found.rows,
-        "same_data": found.same_data,
-        "outcome": found.outcome.value,
-        "primal": found.primal,
-        "recorded_primal": found.recorded.primal,
-        "lower_bound": found.lower_bound,
-        "recorded_bound": found.recorded.lower_bound,
-        "gap": found.gap,
-        "passes": found.passes,
-        "problems": list(found.problems),
+        "rows": verdict.rows,
+        "same_data": verdict.same_data,
+        "outcome": verdict.outcome.value,
+        "primal": verdict.primal,
+        "recorded_primal": verdict.recorded.primal,
+        "lower_bound": verdict.lower_bound,
+        "recorded_bound": verdict.recorded.lower_bound,
+        "gap": verdict.gap,
+        "passes": verdict.passes,
+        "problems": list(verdict.problems),
     }
 
 
@@ -160,11 +160,11 @@ def example(name: str, file: str | None = None, *, force: bool = False, quiet: b
     if name not in EXAMPLES:
         raise UsageError(f"NAME: {unknown(name, EXAMPLES)}")
     write, usual = EXAMPLES[name]
-    place = file or usual
-    refuse_existing(place, "FILE", force)
-    write(place)
+    path = file or usual
+    refuse_existing(path, "FILE", force)
+    write(path)
     if not quiet:
-        note(f"Written to {place}.")
+        note(f"Written to {path}.")
 
 
 def export(model: str, file: str, *, force: bool = False, **asked: Any) -> None:
@@ -182,6 +182,6 @@ def report(
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
     api.report(model, output, plots=plots, force=force, **asked)
-    for what, place in (("Report", output), ("All plots", plots)):
-        if place is not None and not quiet:
-            note(f"{what} written to {place}.")
+    for what, path in (("Report", output), ("All plots", plots)):
+        if path is not None and not quiet:
+            note(f"{what} written to {path}.")

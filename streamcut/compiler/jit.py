@@ -70,12 +70,12 @@ class _CheckedFiles(IndexDataCacheFile):
 
     def load(self, key: Any) -> Any:
         """The content of the file for `key`, in the cache or, for processors of this kind, in the folder of shipped ones."""
-        places = [self._file(key)]
+        paths = [self._file(key)]
         if (shipped := shipped_key(key)) is not None:
-            places.append(os.path.join(_SHIPPED, os.path.basename(self._file(shipped))))
-        for place in places:
+            paths.append(os.path.join(_SHIPPED, os.path.basename(self._file(shipped))))
+        for path in paths:
             try:
-                stored = read_file(place)
+                stored = read_file(path)
             except OSError:
                 continue
             content = stored[_DIGEST:]
@@ -131,12 +131,12 @@ def _record_modules(signature: Any) -> Iterator[str]:
 def _sources(name: str) -> frozenset[str]:
     """The files of module `name` and of all our modules that it imports names from, recursively."""
     module = sys.modules[name]
-    found = {module.__file__ or ""}
+    sources = {module.__file__ or ""}
     for value in list(vars(module).values()):
         home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
         if isinstance(home, str) and home.startswith("streamcut.") and home not in (name, __name__):
-            found |= _sources(home)
-    return frozenset(found)
+            sources |= _sources(home)
+    return frozenset(sources)
 
 
 @cache
@@ -172,10 +172,10 @@ def _load(cache: Any, signature: Any, context: Any) -> Any:
     Machine code needs no compiler, and needs the run-time only if it makes arrays. A compiler is prepared when needed.
     """
     with cache._guard_against_spurious_io_errors():
-        found = cache._load_overload(signature, context)
-    if found is not None:
-        link_later(found.library, cache._cache_file.ir)
-    return found
+        overload = cache._load_overload(signature, context)
+    if overload is not None:
+        link_later(overload.library, cache._cache_file.ir)
+    return overload
 
 
 def _with_cache(options: dict[str, Any], function: Callable) -> Any:

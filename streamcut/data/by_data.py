@@ -123,5 +123,5 @@ def _number(label: float | str | None, rule: LabelRule) -> float | None:
     try:
         return float(label)
     except ValueError:
-        known = ", ".join(map(repr, list(numbers)[:10])) or "numbers"
-        raise UsageError(f"positive_label: {label!r} is none of the labels: {known}") from None
+        labels = ", ".join(map(repr, list(numbers)[:10])) or "numbers"
+        raise UsageError(f"positive_label: {label!r} is none of the labels: {labels}") from None

@@ -105,7 +105,7 @@ def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
 
 
 def _converted_by(model: Model | None, data: Any) -> dict[str, Any]:
-    """The options that raw rows of `data` are converted with for `model`, beside its recipe."""
+    """The options that raw rows of `data` are converted with for `model`, besides its recipe."""
     parameters = {} if model is None else model.parameters
     how = dict(parameters.get("convert") or {})
     if not isinstance(data, str | os.PathLike) or os.fspath(data) != parameters.get("data"):

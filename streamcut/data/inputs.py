@@ -116,9 +116,9 @@ def raw_format(path: str, wanted: str) -> str | None:
     if wanted != "auto":
         return wanted
     if os.path.isdir(path) or not (path == "-" or os.path.exists(path)):
-        found = find_files([path], "auto")[0] if "://" in path or os.path.isdir(path) or _matches(path) else None
-        text = found == SVMLIGHT.name and not is_url(path)  # or no such file
-        return found if found in SCORED and not text else None
+        name = find_files([path], "auto")[0] if "://" in path or os.path.isdir(path) or _matches(path) else None
+        text = name == SVMLIGHT.name and not is_url(path)  # or no such file
+        return name if name in SCORED and not text else None
     kind = sniff(path)
     if kind in SCORED:
         return kind
@@ -137,13 +137,13 @@ def require_same_numbers(
     recipe: Recipe | None, other: Recipe | None, where: str, than: str = "the model's training data"
 ) -> None:
     """Raise BadInputError if a word that is a label has another number in the data `where`, of recipe `other`, than in `than`."""
-    ours, theirs = ((each or PLAIN).labels.names for each in (recipe, other))
+    ours, theirs = ((one or PLAIN).labels.names for one in (recipe, other))
     numbers = {word: number for number, word in ours.items()}
     for number, word in theirs.items() if ours else ():
         if numbers.get(word, number) != number or ours.get(number, word) != word:
-            known = f"{numbers[word]:g}" if word in numbers else "no label"
+            expected = f"{numbers[word]:g}" if word in numbers else "no label"
             raise BadInputError(
-                f"{where}: label {word!r} is {number:g} here, and {known} in {than}; prepare these data with the recipe "
+                f"{where}: label {word!r} is {number:g} here, and {expected} in {than}; prepare these data with the recipe "
                 "of the others (--recipe MODEL or STORE)"
             )
 
@@ -159,10 +159,10 @@ def _other_numbers(recipe: Recipe | None, other: Recipe | None, where: str) -> C
     if not ours or not theirs or all(ours.get(number) == word for number, word in theirs.items()):
         return None
     numbers = {word: number for number, word in ours.items()}
-    known, found = np.array(sorted(theirs)), [numbers.get(theirs[number], np.nan) for number in sorted(theirs)]
+    old, new = np.array(sorted(theirs)), [numbers.get(theirs[number], np.nan) for number in sorted(theirs)]
 
     def renamed(y: np.ndarray) -> np.ndarray:
-        labels = np.array(found)[np.searchsorted(known, y)]
+        labels = np.array(new)[np.searchsorted(old, y)]
         if np.isnan(labels).any():
             word = theirs[float(y[np.argmax(np.isnan(labels))])]
             raise BadInputError(f"{where}: label {word!r} is none of the model's: {', '.join(list(numbers)[:10])}")

@@ -41,13 +41,13 @@ def with_id(convert: Mapping[str, Any], column: str) -> dict[str, Any]:
 
 def keys_of_groups(files: Sequence[TableFile], column: str) -> np.ndarray:
     """uint64 (n): a random number for each value of `column`, the same in every run; rows without a value form a group."""
-    found = []
+    parts = []
     for _, values in _values(files, column):
         words = pc.fill_null(decoded(values).cast(pa.large_string()), "")
         codes = words.dictionary_encode()
         keys = [int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest()) for word in codes.dictionary.to_pylist()]
-        found.append(np.array(keys, np.uint64)[codes.indices.to_numpy(zero_copy_only=False)])
-    return np.concatenate(found or [np.empty(0, np.uint64)])
+        parts.append(np.array(keys, np.uint64)[codes.indices.to_numpy(zero_copy_only=False)])
+    return np.concatenate(parts or [np.empty(0, np.uint64)])
 
 
 def times_of_rows(files: Sequence[TableFile], column: str) -> tuple[np.ndarray, np.ndarray]:
@@ -55,37 +55,37 @@ def times_of_rows(files: Sequence[TableFile], column: str) -> tuple[np.ndarray, 
 
     Raises BadInputError, UsageError.
     """
-    found = []
+    parts = []
     for name, values in _values(files, column):
         try:
             if kind_of(values.type) == "number":
                 times = decoded(values).cast(pa.float64()).to_numpy(zero_copy_only=False)
             else:
-                given, _ = times_of(values)
-                if pa.types.is_time(given.type):
+                parsed, _ = times_of(values)
+                if pa.types.is_time(parsed.type):
                     raise ColumnTypeError("holds times of day, which do not give the order of days")
-                stamps = given.cast(pa.timestamp("us")).cast(pa.int64())
+                stamps = parsed.cast(pa.timestamp("us")).cast(pa.int64())
                 times = pc.cast(stamps, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         except ColumnTypeError as error:
             raise BadInputError(f"{name}: column {column!r} {error}") from None
         except ValueOfRowError as error:
             raise BadInputError(f"{name}: column {column!r}: {error.what}; times are read as in ISO 8601") from None
-        found.append(times)
-    times = np.concatenate(found or [np.empty(0)])
-    known = np.sort(times[~np.isnan(times)])
-    if not len(known) or known[0] == known[-1]:
+        parts.append(times)
+    times = np.concatenate(parts or [np.empty(0)])
+    ordered = np.sort(times[~np.isnan(times)])
+    if not len(ordered) or ordered[0] == ordered[-1]:
         raise UsageError(
-            f"time_column: {column!r} has {'one time' if len(known) else 'no times'}; nothing is later than the rest"
+            f"time_column: {column!r} has {'one time' if len(ordered) else 'no times'}; nothing is later than the rest"
         )
-    return times, known
+    return times, ordered
 
 
 def _values(files: Sequence[TableFile], column: str) -> Iterator[tuple[str, pa.Array]]:
     """(name of the file, values) of a column, batch by batch; as text where all is text."""
     for file in files:
         require(file.name, file.schema(), [column])
-        found = file.schema().field(column).type
-        if pa.types.is_null(found) or (file.spelled and kind_of(found) not in ("number", "time")):
-            found = pa.string()
-        for batch in file.batches(pa.schema([pa.field(column, found)])):
+        dtype = file.schema().field(column).type
+        if pa.types.is_null(dtype) or (file.spelled and kind_of(dtype) not in ("number", "time")):
+            dtype = pa.string()
+        for batch in file.batches(pa.schema([pa.field(column, dtype)])):
             yield file.name, batch.column(column)

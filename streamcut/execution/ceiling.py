@@ -37,13 +37,13 @@ class Ceiling:
     def __init__(self, memory: str = "auto") -> None:
         self.budget = memory_limit(memory)
         self._before, self._lines = peak_bytes(), list[tuple[str, int]]()
-        self._beside: Lines = []
+        self._reserved: Lines = []
         self._a_row: RowBytes = (0, 0)
         self._rows = 0
 
-    def beside(self, what: str, size: int) -> None:
+    def reserve(self, what: str, size: int) -> None:
         """Reserve `size` bytes in addition to what is announced later."""
-        self._beside.append((what, size))
+        self._reserved.append((what, size))
 
     def expect_model(self, size: int) -> None:
         """A model of `size` bytes is about to be loaded."""
@@ -52,7 +52,7 @@ class Ceiling:
 
     def expect(self, lines: Lines) -> None:
         """The process will take these lines in addition to its present memory."""
-        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._beside, ("slack", SLACK)]
+        self._lines = [("interpreter, libraries, model", resident_bytes()), *lines, *self._reserved, ("slack", SLACK)]
         needed = max(sum(size for _, size in self._lines), self._peak())
         if needed > self.budget:
             why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)
@@ -73,19 +73,19 @@ class Ceiling:
             n_rows = rows.statistics.n_rows
             block = min(at_once, max((shard.rows for shard in rows.shards), default=0))
             if rows.backend != "memory":
-                arrays = [each.stored_bytes for shard in rows.shards for each in shard.arrays.values()]
+                arrays = [array.stored_bytes for shard in rows.shards for array in shard.arrays.values()]
                 lines.append(("reading a shard", buffer_bytes(rows) + max(arrays, default=0)))
-            each = kept[rows.statistics.weight_sum is not None]
-            lines += [(f"{each} bytes × {n_rows:,} rows", each * n_rows)] * (each > 0)
+            row_bytes = kept[rows.statistics.weight_sum is not None]
+            lines += [(f"{row_bytes} bytes × {n_rows:,} rows", row_bytes * n_rows)] * (row_bytes > 0)
         lines.append((f"{block:,} rows at once", block * (_A_ROW + _A_SCORE * model.scores_per_row + _mapped_row(model))))
         self.expect(lines)
 
     def meet(self, chunk: Chunk) -> None:
         """These rows were scored."""
         self._rows += chunk.n_rows
-        each = self._a_row[chunk.weight is not None]
-        if (needed := sum(size for _, size in self._lines) + each * self._rows) > self.budget:
-            why = f"{each} bytes × the {self._rows:,} rows so far, and as much for each further row"
+        row_bytes = self._a_row[chunk.weight is not None]
+        if (needed := sum(size for _, size in self._lines) + row_bytes * self._rows) > self.budget:
+            why = f"{row_bytes} bytes × the {self._rows:,} rows so far, and as much for each further row"
             raise too_little(self.budget, needed + SPREAD, why)
         self.keep()
 

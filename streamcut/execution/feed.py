@@ -69,27 +69,27 @@ class Readings:
 
 
 class Streams(NamedTuple):
-    """Rows of a lane come from several `places` at once, in pieces of `rows` rows, one from each place in turn.
+    """Rows of a lane come from `number` streams at once, in pieces of `rows` rows, one from each stream in turn.
 
-    Each place reads its own part of the lane, from a start set by `seed` to the end, then from the beginning. Pieces
+    A stream reads a part of the lane, from a start set by `seed` to the end, then from the beginning. Pieces
     combined in a block have at most `entries`, unless a single one has more.
     """
 
-    places: int
+    number: int
     rows: int
     entries: int
     seed: tuple[int, ...]
 
     def ranges(self, start: int, stop: int) -> list[list[tuple[int, int]]]:
-        """The ranges of rows that each place reads, in order, of a lane with rows start:stop."""
+        """The ranges of rows that each stream reads, in order, of a lane with rows start:stop."""
         bounds = np.unique([start, *range(start - start % self.rows + self.rows, stop, self.rows), stop])
-        pieces, found = len(bounds) - 1, []
+        pieces, ranges = len(bounds) - 1, []
         random = np.random.default_rng((*self.seed, start))
-        for first, last in pairwise(pieces * place // self.places for place in range(self.places + 1)):
+        for first, last in pairwise(pieces * stream // self.number for stream in range(self.number + 1)):
             at = int(random.integers(first, max(last, first + 1)))
             turns = int(bounds[first]), int(bounds[at]), int(bounds[last])
-            found.append([(begin, end) for begin, end in (turns[1:], turns[:2]) if begin < end])
-        return found
+            ranges.append([(begin, end) for begin, end in (turns[1:], turns[:2]) if begin < end])
+        return ranges
 
 
 @dataclass
@@ -120,41 +120,43 @@ class Feed:
     def mixed(
         self, start: int, stop: int, streams: Streams, buffers: list[object | None], traffic: Traffic, *, ahead: int = 0
     ) -> Generator[Chunk]:
-        """Rows start:stop in pieces from several places at once, each of which reads with its own `buffers`.
+        """Rows start:stop in pieces from several streams at once, each of which reads with one of the `buffers`.
 
         A block is valid until the next; one of several pieces, until `ahead` more have come.
         """
-        sizes = streams.places * streams.rows, streams.entries
+        sizes = streams.number * streams.rows, streams.entries
         joined = self._own.__dict__.setdefault("joined", [])  # of this thread, allocated once
         joined += [RowBuffer(self.data.manifest, *sizes) for _ in range(len(joined), 1 + ahead)]
         together = cycle(joined[: 1 + ahead])
-        found = streams.ranges(start, stop)
-        coming = deque(self._in_turn(found, streams.rows))
-        places = [self._pieces(ranges, streams.rows, own, traffic, coming) for ranges, own in zip(found, buffers, strict=True)]
-        while turn := [piece for place in places if (piece := next(place, None)) is not None]:
+        spans = streams.ranges(start, stop)
+        coming = deque(self._in_turn(spans, streams.rows))
+        pieces = [
+            self._pieces(ranges, streams.rows, buffer, traffic, coming) for ranges, buffer in zip(spans, buffers, strict=True)
+        ]
+        while turn := [piece for stream in pieces if (piece := next(stream, None)) is not None]:
             first = 0
             for last in range(1, len(turn) + 1):
                 if last == len(turn) or sum(piece.nnz for piece in turn[first : last + 1]) > streams.entries:
                     yield _together(next(together), turn[first:last])
                     first = last
 
-    def _in_turn(self, found: list[list[tuple[int, int]]], rows: int) -> list[int]:
-        """The shards in the order in which places that read these ranges piece by piece reach them."""
+    def _in_turn(self, spans: list[list[tuple[int, int]]], rows: int) -> list[int]:
+        """The shards in the order in which streams of these ranges, read piece by piece, reach them."""
         turns = []
-        for place, ranges in enumerate(found):
+        for stream, ranges in enumerate(spans):
             turn = 0
             for start, stop in ranges:
                 first = int(np.searchsorted(self._first, start, side="right")) - 1
                 for shard in range(first, int(np.searchsorted(self._first, stop))):
                     begin, end = max(self._first[shard], start), min(self._first[shard + 1], stop)
-                    turns.append((turn, place, shard))
+                    turns.append((turn, stream, shard))
                     turn += 1 + (end - 1) // rows - begin // rows
         return [shard for _, _, shard in sorted(turns)]
 
     def _pieces(
         self, ranges: list[tuple[int, int]], rows: int, buffers: object | None, traffic: Traffic, coming: deque[int]
     ) -> Iterator[Chunk]:
-        """Rows of these ranges, split at multiples of `rows` and where shards end; `coming` are the shards of all places."""
+        """Rows of these ranges, split at multiples of `rows` and where shards end; `coming` are the shards of all streams."""
         for start, stop in ranges:
             for part in self._parts(start, stop, buffers, traffic, coming):
                 first, last = part.first_row, part.first_row + part.n_rows
@@ -213,7 +215,7 @@ class Feed:
 
     def _expect_all(self, shards: Iterable[int]) -> None:
         """Announce those of these shards that are not in memory, in reading order."""
-        self.data.expect(*(each for each in islice(shards, EXPECTED) if each not in self._kept))
+        self.data.expect(*(shard for shard in islice(shards, EXPECTED) if shard not in self._kept))
 
     def _shard(self, shard: int, buffers: object | None, traffic: Traffic) -> tuple[Chunk, bool]:
         """The rows of a shard, and whether they were already in memory."""
@@ -223,10 +225,10 @@ class Feed:
             traffic.bytes_read += self._sizes[shard]
             return self.data.read(shard, buffers).placed(self._first[shard]), False
         with self._locks[shard]:
-            if not (known := shard in self._kept):
+            if not (kept := shard in self._kept):
                 self._kept[shard] = self.data.read(shard).placed(self._first[shard])
                 traffic.bytes_read += self._sizes[shard]
-            return self._kept[shard], known
+            return self._kept[shard], kept
 
 
 def _together(buffer: RowBuffer, pieces: list[Chunk]) -> Chunk:

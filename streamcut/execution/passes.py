@@ -24,7 +24,7 @@ class Blocks(NamedTuple):
     groups    whole groups of equal qid: all that begin in the lane. Without data, the row state `begins` marks the first row of
               each by 1
     together  rows of one block, counted from where the lane or a shard begins (streamcut.execution.feed.Feed.blocks)
-    streams   rows from several places of the lane (their `pieces`), not in row order; None: consecutive rows
+    streams   rows from several streams of the lane (their `pieces`), not in row order; None: consecutive rows
     """
 
     groups: bool = False

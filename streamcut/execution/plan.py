@@ -25,7 +25,7 @@ _TEMPORARIES = 24  # bytes per row of the current block: scores and coefficients
 
 
 class Streamed(NamedTuple):
-    """Memory to read from several places of a lane at once (streamcut.execution.feed.Streams): bytes per worker.
+    """Memory to read several streams of a lane at once (streamcut.execution.feed.Streams): bytes per worker.
 
     always  it pays even where a row cache keeps all rows in memory, so that passes cost arithmetic alone, and it gains more
             than the cache
@@ -41,7 +41,7 @@ class Streamed(NamedTuple):
     batch: int = 0
 
 
-_ONE_PLACE = Streamed()
+_ONE_STREAM = Streamed()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Needs:
     more        (what, bytes) of anything else
     per_worker  (what, bytes) of anything else per thread, wherever it runs
     block_rows  rows visited at once, if more than usual; None: those of a whole shard
-    streamed    how rows are read from several places; mixing: what is wanted if memory allows, best first
+    streamed    how rows are read in several streams; mixing: what is wanted if memory allows, best first
     whole       number of weights of the whole model, where that is not `dimension`
     """
 
@@ -67,14 +67,14 @@ class Needs:
     more: tuple[tuple[str, int], ...] = ()
     per_worker: tuple[tuple[str, int], ...] = ()
     block_rows: int | None = None
-    streamed: Streamed = _ONE_PLACE
+    streamed: Streamed = _ONE_STREAM
     mixing: tuple[Streamed, ...] = ()
     whole: int = 0
 
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """The plan by `plan`, with rows from several places at once where that pays: as many, and as many rows, as fit.
+        """The plan by `plan`, with rows from several streams at once where that pays: as many, and as many rows, as fit.
 
-        Raises MemoryBudgetError when not even rows from one place fit.
+        Raises MemoryBudgetError when not even rows from one stream fit.
         """
         least = plan(self)
         if not self.mixing or not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
@@ -113,7 +113,7 @@ class MemoryPlan(Shown):
 
     spilled    the row state does not fit and lives in scratch files
     row_cache  bytes for copies of the rows that matter most, all lanes together; one of the lines
-    streamed   how rows are read from several places of a lane
+    streamed   how rows are read in several streams of a lane
     reads_again  whether passes after the first read data
     grows      bytes that a larger budget may add to the row cache
     shards     of the data
@@ -125,7 +125,7 @@ class MemoryPlan(Shown):
     pinned_bytes: int
     spilled: bool = False
     row_cache: int = 0
-    streamed: Streamed = _ONE_PLACE
+    streamed: Streamed = _ONE_STREAM
     reads_again: bool = True
     grows: int = 0
     shards: int = 0
@@ -161,8 +161,8 @@ def plan_memory(needs: Needs, manifest: Manifest, machine: Machine) -> MemoryPla
 
     Necessities first, then the row state (on disk if it does not fit). A fixed part of what they leave free, were there one
     worker, is for the row cache: its size decides bits. The rest is for pinned shards, which decide none, and give way to further
-    workers and to what the process takes in fact (`beside`). Raises MemoryBudgetError with the minimum, and the options that
-    lower it.
+    workers and to what the process takes in fact (`with_resident`). Raises MemoryBudgetError with the minimum, and the options
+    that lower it.
     """
     budget, (least, most) = machine.budget, needs.row_cache
     lines, spilled = _necessities(needs, manifest, machine)
@@ -215,7 +215,7 @@ def _pinned(sizes: list[int], free: int) -> frozenset[int]:
     return frozenset(pinned)
 
 
-def beside(plan: MemoryPlan, manifest: Manifest, machine: Machine) -> MemoryPlan:
+def with_resident(plan: MemoryPlan, manifest: Manifest, machine: Machine) -> MemoryPlan:
     """`plan` in a process that takes more than declared: fewer shards are pinned, nothing else changes.
 
     Raises MemoryBudgetError when that is not enough.
@@ -234,8 +234,8 @@ def beside(plan: MemoryPlan, manifest: Manifest, machine: Machine) -> MemoryPlan
 def _vectors(needs: Needs, workers: int) -> list[tuple[str, int]]:
     """Memory of the dense vectors."""
     size, vector = f"× {needs.dimension:,} features", 8 * needs.dimension
-    found = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
-    return [*found, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
+    lines = [(f"weights and sums (8 + {needs.vectors} × {workers} workers) {size}", (8 + needs.vectors * workers) * vector)]
+    return [*lines, *[(f"bundle of {needs.max_cuts} cuts {size}", (needs.max_cuts + 1) * vector)] * (needs.max_cuts >= 0)]
 
 
 def _block_rows(needs: Needs, manifest: Manifest) -> int:

@@ -35,7 +35,7 @@ def scratch_map(folder: Path, size: int) -> mmap.mmap:
 
 Rows = dict[str, np.ndarray]
 _WINDOW = 2 << 20  # a page fault maps up to this many bytes around it: the largest folio of the page cache
-SPILLED_BYTES = 2 * _WINDOW  # the most that one array in a scratch file takes per worker, its block aside
+SPILLED_BYTES = 2 * _WINDOW  # the most that one array in a scratch file takes per worker, without its block
 
 
 class RowState:

@@ -56,7 +56,7 @@ class Runner:
     row_state  where those arrays live; default: in memory
     stop       called after every block, and while waiting for one; when it returns True, an interruptible pass raises
                Interrupted
-    ahead      two threads per worker: one reads rows from several places and writes the row state of visited ones, the other
+    ahead      two threads per worker: one reads rows from several streams and writes the row state of visited ones, the other
                scores them, if the pass is `divided`
     """
 
@@ -94,7 +94,7 @@ class Runner:
         """The running pass through the data, None between passes; any thread may read it."""
         if (going := self._going) is None:
             return None
-        done, computed = sum(each.rows for each in going[0]), sum(each.bytes_computed for each in going[0])
+        done, computed = sum(traffic.rows for traffic in going[0]), sum(traffic.bytes_computed for traffic in going[0])
         return Going(done, self.lanes.bounds[-1] - self.lanes.bounds[0], time.perf_counter() - going[1], computed)
 
     def run(self, work: Pass) -> tuple[Any, PassReport]:
@@ -191,20 +191,20 @@ class Runner:
         self._write_back(visited)
 
     def _read(self, start: int, stop: int, work: Pass, worker: int, traffic: Traffic, visited: deque[Ready]) -> Generator[Chunk]:
-        """The lane's blocks of rows; before each, the row state of the `visited` ones is written."""
+        """The lane's blocks of rows; the row state of the `visited` ones is written before the next."""
         buffers, (groups, together, streams) = self._buffers[worker], work.blocks
         if streams is None:
             chunks = self.feed.blocks(start, stop, buffers[0], traffic, groups=groups, together=together)
         else:
-            while len(buffers) < streams.places:
+            while len(buffers) < streams.number:
                 buffers.append(self.feed.buffers())
-            chunks = self.feed.mixed(start, stop, streams, buffers[: streams.places], traffic, ahead=2 * bool(self._ahead))
+            chunks = self.feed.mixed(start, stop, streams, buffers[: streams.number], traffic, ahead=2 * bool(self._ahead))
         for chunk in chunks:
             yield chunk
             self._write_back(visited)
 
     def _ready(self, scoring: Scoring | None, chunks: Generator[Chunk]) -> Generator[Ready]:
-        """Blocks with their row state, that of several places copied into contiguous arrays, after `scoring`.
+        """Blocks with their row state, that of several streams copied into contiguous arrays, after `scoring`.
 
         Without it, rows are scored just before their steps, for which they are then still in cache.
         """

@@ -43,8 +43,8 @@ class ScaledDataset(View):
         manifest, statistics = data.manifest, data.manifest.statistics
         whole = by is not None or statistics.weight_sum is not None  # the largest values of all rows, those of weight 0, too
         if by is None:
-            by = divisors(found := spread_of(data), scale, statistics.n_rows, statistics.n_features)
-        everything: Any = feature_statistics(data) if whole else found
+            by = divisors(spread := spread_of(data), scale, statistics.n_rows, statistics.n_features)
+        everything: Any = feature_statistics(data) if whole else spread
         self.scale, self.divisors = scale, by
         largest = float((everything.largest / by[everything.index]).max(initial=0.0))
         longest = manifest.statistics.max_squared_norm / float(by.min(initial=1.0)) ** 2
@@ -76,7 +76,7 @@ class ScaledDataset(View):
         return ((what, self.divisors.nbytes + workers * (behind + 2 * values)),)
 
 
-def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarray:
+def divisors(spread: Spread, scale: str, rows: int, n_features: int) -> np.ndarray:
     """The divisor of each feature, float64 (n_features,): 1 where it would be 0.
 
     "max-abs": the largest absolute value. "std": the standard deviation, zeros included. A feature keeps its values where it is
@@ -84,13 +84,13 @@ def divisors(found: Spread, scale: str, rows: int, n_features: int) -> np.ndarra
     """
     out = np.ones(n_features)
     if scale == "max-abs":
-        there = found.largest > 0.0
-        out[found.index[there]] = found.largest[there]
+        there = spread.largest > 0.0
+        out[spread.index[there]] = spread.largest[there]
         return out
-    noise = rows * _EPSILON * found.variance + (rows * _EPSILON * found.mean) ** 2
-    varies = found.variance > noise
-    out[found.index[varies]] = np.sqrt(found.variance[varies])
-    left = found.index[~varies & (found.variance > 0.0)]
+    noise = rows * _EPSILON * spread.variance + (rows * _EPSILON * spread.mean) ** 2
+    varies = spread.variance > noise
+    out[spread.index[varies]] = np.sqrt(spread.variance[varies])
+    left = spread.index[~varies & (spread.variance > 0.0)]
     if len(left) > 0:
         some = ", ".join(map(str, left[:5].tolist())) + ", …" * (len(left) > 5)
         log.warning("scale: %d features vary by no more than rounding and keep their values: %s (0-based)", len(left), some)
@@ -131,9 +131,9 @@ class OccurringDataset(View):
         super().__init__(data)
         self.index = index
         n_features = data.manifest.statistics.n_features
-        self._place = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any place will do
-        self._place[index] = np.arange(len(index), dtype=np.int32)
-        np.maximum.accumulate(self._place, out=self._place)  # indices of a row stay in order
+        self._position = np.zeros(n_features, np.int32)  # features not in `index` have value 0, so any position will do
+        self._position[index] = np.arange(len(index), dtype=np.int32)
+        np.maximum.accumulate(self._position, out=self._position)  # indices of a row stay in order
         statistics = replace(data.manifest.statistics, n_features=len(index))
         self.manifest = replace(data.manifest, statistics=statistics, extras={})  # the same problem: the fingerprint stays
 
@@ -142,31 +142,31 @@ class OccurringDataset(View):
         first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         data = None if rows.data is None else rows.data[first:last]
         indptr = rows.indptr - first if first else rows.indptr
-        return replace(rows, indptr=indptr, indices=self._place[rows.indices[first:last]], data=data)
+        return replace(rows, indptr=indptr, indices=self._position[rows.indices[first:last]], data=data)
 
     def memory(self, workers: int, columns: int) -> tuple[tuple[str, int], ...]:
         """Memory it will take, the final model included, in addition to row buffers and what it already has: (what, bytes)."""
         indices = 4 * max((shard.nnz for shard in self.manifest.shards), default=0)  # allocated while the previous one exists
-        model = (2 * 8 + 1) * columns * len(self._place)  # weights and witness, and the mask of nonzeros
-        what = f"indices of {workers} workers, model of {len(self._place):,} features, of which {len(self.index):,} occur"
+        model = (2 * 8 + 1) * columns * len(self._position)  # weights and dual point, and the mask of nonzeros
+        what = f"indices of {workers} workers, model of {len(self._position):,} features, of which {len(self.index):,} occur"
         return ((what, workers * 2 * indices + model),)
 
     def spread(self, values: np.ndarray) -> np.ndarray:
         """Spread float64 values (occurring features, further elements, …) over all features; others get 0."""
-        known = len(self.index)
-        out = np.zeros((len(self._place) + len(values) - known, *values.shape[1:]))
-        out[self.index] = values[:known]
-        out[len(self._place) :] = values[known:]
+        count = len(self.index)
+        out = np.zeros((len(self._position) + len(values) - count, *values.shape[1:]))
+        out[self.index] = values[:count]
+        out[len(self._position) :] = values[count:]
         return out
 
 
 def occurring(data: Dataset) -> Dataset:
     """`data` without features that do not occur, where it is known which do and they are at most half."""
-    known = data
-    while isinstance(known, ScaledDataset | RowView):  # neither adds nor removes a feature
-        known = known.inner
-    n_features = known.manifest.statistics.n_features
-    if not LEAST <= n_features <= MOST or not (FEATURES in known.manifest.extras or isinstance(known, MemoryDataset)):
+    inner = data
+    while isinstance(inner, ScaledDataset | RowView):  # neither adds nor removes a feature
+        inner = inner.inner
+    n_features = inner.manifest.statistics.n_features
+    if not LEAST <= n_features <= MOST or not (FEATURES in inner.manifest.extras or isinstance(inner, MemoryDataset)):
         return data
-    index = feature_statistics(known).index
+    index = feature_statistics(inner).index
     return OccurringDataset(data, index.astype(np.int32)) if 0 < 2 * len(index) <= n_features else data

@@ -1,4 +1,4 @@
-"""Write a linear model in the form of another program: JSON, LIBLINEAR's text and ONNX. scikit-learn is beside this."""
+"""Write a linear model in the form of another program: JSON, LIBLINEAR's text, ONNX; see also exports.sklearn."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _fitted(estimator: Any, weights: np.ndarray, intercept: Any, classes: np.nda
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Rows of a table, as frames or dicts, as a CSR matrix of `n_features`; the recipe is given, and nothing is fitted."""
+    """Rows of a table, as frames or dicts, as a CSR matrix of `n_features`; nothing is fitted, as the recipe exists."""
 
     def __init__(self, recipe: Recipe, n_features: int) -> None:
         self.recipe = recipe
@@ -105,9 +105,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> sp.csr_array:
         """float64 (n, n_features); warns of unseen values. Raises BadInputError as `streamcut.predict` does."""
         raw = Raw(labelled=False)
-        found = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
+        matrix = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
         warn_of(raw.unseen)
-        return found
+        return matrix
 
 
 def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_array]:
@@ -115,7 +115,7 @@ def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_ar
 
     convert   more options of `streamcut.convert`: roles of columns, crosses, hash_bits, missing, …
 
-    Numbers are standardised, missing ones have a feature of their own, long texts have tf-idf weights; columns that look like
+    Numbers are standardised, missing ones get a separate feature, long texts have tf-idf weights; columns that look like
     identifiers are left out with a warning. Raises UsageError for anything but a frame and for unsuitable options.
     """
     X = framed(X)

@@ -104,8 +104,8 @@ class Kernel:
             out = (one + total) * A + one * 4.0 * self.gamma * (A * squares + B)
         else:
             one = gamma(max(self.degree, 1) * (entries + _OTHERS)) if self.code != LINEAR else one
-            own, other = np.sqrt(self.diagonal(squares)), np.sqrt(self.diagonal(others))
-            out = (one + total) * own * (other @ weights).max(initial=0.0)
+            norms, other = np.sqrt(self.diagonal(squares)), np.sqrt(self.diagonal(others))
+            out = (one + total) * norms * (other @ weights).max(initial=0.0)
         return (1.0 + 1e-6) * (out + total * constant * A)
 
     def as_dict(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class FeatureMap(ABC):
         """(name of its data, their bytes in a model file, which is built in memory; bytes per worker)."""
 
     def mapped(self, chunk: Chunk) -> Chunk:
-        """The same rows with these features in place of their own."""
+        """The same rows with these features instead."""
         n, r = chunk.n_rows, self.n_features
         return Chunk(
             np.arange(n + 1, dtype=np.int64) * r,
@@ -116,6 +116,7 @@ class NystroemMap(FeatureMap):
     dimension: int
     projection: np.ndarray
     identity: dict[str, Any] = field(default_factory=dict)
+    _vectors: Vectors = field(init=False, repr=False)
 
     kind: ClassVar[str] = "nystroem"
 
@@ -152,7 +153,7 @@ class NystroemMap(FeatureMap):
         values = np.empty((min(chunk.n_rows, _AT_ONCE), r))
         for first in range(0, chunk.n_rows, _AT_ONCE):
             some = chunk.rows(first, min(first + _AT_ONCE, chunk.n_rows))
-            for i, j, block in self._vectors.values(some):  # type: ignore[attr-defined]
+            for i, j, block in self._vectors.values(some):
                 values[i : i + len(block), j : j + block.shape[1]] = block
             feature_maps.times_triangle(values[: some.n_rows], self.projection, scratch, out[first : first + some.n_rows])
         return out

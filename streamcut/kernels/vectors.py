@@ -33,15 +33,15 @@ class _Tile(NamedTuple):
             return chunk
         first, last = int(chunk.indptr[0]), int(chunk.indptr[-1])  # they may be part of larger arrays
         indices, most = chunk.indices[first:last], len(self.features)
-        places = np.searchsorted(self.features, indices).astype(np.int32)
+        columns = np.searchsorted(self.features, indices).astype(np.int32)
         if most:
-            places[self.features[np.minimum(places, most - 1)] != indices] = most
+            columns[self.features[np.minimum(columns, most - 1)] != indices] = most
         data = None if chunk.data is None else chunk.data[first:last]
-        return replace(chunk, indptr=chunk.indptr - first, indices=places, data=data)
+        return replace(chunk, indptr=chunk.indptr - first, indices=columns, data=data)
 
 
 def dense_bytes(rows: float, entries: float, dimension: int) -> int:
-    """Bytes of `Vectors` of `rows` rows with `entries` entries each, all kept."""
+    """Bytes of `Vectors` of `rows` rows of `entries` entries, all kept."""
     return int(8 * rows * (min(dimension, rows * entries + 1) if dimension > WIDE else dimension))
 
 
@@ -73,11 +73,11 @@ class Vectors:
         while start < rows.n_rows:
             stop = self._end_of_tile(start)
             counts, part = np.diff(rows.indptr[start : stop + 1]), slice(rows.indptr[start], rows.indptr[stop])
-            features, places = None, rows.indices[part]
+            features, columns = None, rows.indices[part]
             if self._dimension > WIDE:
-                features, places = np.unique(places, return_inverse=True)
+                features, columns = np.unique(columns, return_inverse=True)
             V = np.zeros((self._dimension if features is None else len(features) + 1, stop - start))
-            V[places, np.repeat(np.arange(stop - start), counts)] = 1.0 if rows.data is None else rows.data[part]
+            V[columns, np.repeat(np.arange(stop - start), counts)] = 1.0 if rows.data is None else rows.data[part]
             squares = np.einsum("ij,ij->j", V, V) if self._squares is None else self._squares[start:stop]
             yield _Tile(start, V, squares, features)
             start = stop

@@ -6,7 +6,7 @@ calibration_error  mean |share of hits − mean probability| over 15 bins of equ
 reliability        the bins that hold rows: `mean` probability, `share` of hits, `weight`
 
 For two classes the bins are of the probability of the positive label, for several that of the most likely class; each of
-several classes also has a calibration_error of its own.
+several classes also has a calibration_error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ProbabilityMeasures:
     def calibration_errors(self, classes: int) -> list[float | None]:
         """One per class, by bins of its own probability; None if there are no rows."""
         off = np.zeros((classes, BINS)) if self._off is None else self._off
-        return [ratio(float(np.abs(own).sum()), self._weight) for own in off]
+        return [ratio(float(np.abs(gaps).sum()), self._weight) for gaps in off]
 
     def _add(self, truth: np.ndarray, brier: np.ndarray, p: np.ndarray, hit: np.ndarray, u: np.ndarray | None) -> None:
         weight = np.ones(len(p)) if u is None else u
@@ -89,7 +89,7 @@ def _bins(p: np.ndarray) -> np.ndarray:
 
 
 class BinaryMeasures:
-    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the AUC of one class.
+    """Measures over rows of weight u_i (1 by default); None where one is undefined, such as the AUC of one class.
 
     The four counts are sums of u_i. `average_precision`, `precision`, `recall` and `f1` are for the positive label. A model
     with probabilities is also measured by them. Needs 8 bytes a row to sort the scores (16
@@ -161,7 +161,7 @@ class BinaryMeasures:
 
 
 class MulticlassMeasures:
-    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as the recall of an absent class.
+    """Measures over rows of weight u_i (1 by default); None where one is undefined, such as the recall of an absent class.
 
     Balanced accuracy is the mean recall of the classes that occur; macro F1 the mean F1 of those that occur or are predicted;
     micro F1 is the accuracy, since every row has one label. The mean loss is the trained one: Crammer-Singer, softmax, or the
@@ -207,13 +207,13 @@ class MulticlassMeasures:
             for label, hit, truth, claim in zip(self._model.labels, hits, truths, claims, strict=True)
         ]
         if self._probability is not None:
-            for each, error in zip(classes, self._probability.calibration_errors(len(classes)), strict=True):
-                each["calibration_error"] = error
+            for line, error in zip(classes, self._probability.calibration_errors(len(classes)), strict=True):
+                line["calibration_error"] = error
         accuracy = ratio(float(hits.sum()), total)
         return {
             "accuracy": accuracy,
-            "balanced_accuracy": _mean([each["recall"] for each in classes]),
-            "macro_f1": _mean([each["f1"] for each in classes]),
+            "balanced_accuracy": _mean([line["recall"] for line in classes]),
+            "macro_f1": _mean([line["f1"] for line in classes]),
             "micro_f1": accuracy,
             **({} if self._probability is None else self._probability.measures()),
             "mean_loss": ratio(self._loss, total),

@@ -37,21 +37,21 @@ class KernelClaim:
         self._model, rows = model, model.near.moved(model.support_rows)
         self._squares, self._entries = squared_norms(rows), int(np.diff(rows.indptr).max(initial=0))
         self._scores = 0.0
-        own = model.coefficients if model.point is None else model.point.coefficients
-        if own.ndim == 2:  # the claims for wrong classes count; the row's own class then has their sum
-            wrong, classes = np.minimum(own, 0.0), np.argmax(own, axis=1)
-            wrong[np.arange(len(own)), classes] = 0.0
-            own, alpha = wrong.copy(), -wrong.sum(axis=1)
-            own[np.arange(len(own)), classes] = alpha
+        signed = model.coefficients if model.point is None else model.point.coefficients
+        if signed.ndim == 2:  # the claims for wrong classes count; the row's own class then has their sum
+            wrong, classes = np.minimum(signed, 0.0), np.argmax(signed, axis=1)
+            wrong[np.arange(len(signed)), classes] = 0.0
+            signed, alpha = wrong.copy(), -wrong.sum(axis=1)
+            signed[np.arange(len(signed)), classes] = alpha
         else:
-            classes, alpha = (own > 0.0).astype(np.int64), np.abs(own)
-        self._coefficients, self._left = own, dict[tuple[int, tuple[bytes, bytes]], float]()
+            classes, alpha = (signed > 0.0).astype(np.int64), np.abs(signed)
+        self._coefficients, self._left = signed, dict[tuple[int, tuple[bytes, bytes]], float]()
         for number, key, dual in zip(classes.tolist(), row_keys(model.support_rows), alpha.tolist(), strict=True):
             if dual > 0.0:
                 self._left[number, key] = self._left.get((number, key), 0.0) + SHORTER * dual
 
     def meet(self, chunk: Chunk, classes: np.ndarray, weight: np.ndarray) -> None:
-        """Take rows, their classes, and u of each."""
+        """Take rows, their classes and their u."""
         rows, model = self._model.near.moved(chunk), self._model
         entries = int(np.diff(rows.indptr).max(initial=0))
         self._scores += float(weight @ self._errors(model.coefficients, squared_norms(rows), entries))

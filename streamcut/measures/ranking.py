@@ -145,6 +145,6 @@ class RocAreaMeasures:
 
     def measures(self) -> dict[str, Any]:
         """Every measure by its name; None with one label only."""
-        found = self.separation
-        auc, precision = (None, None) if found is None else (found.roc_auc, found.average_precision)
+        separation = self.separation
+        auc, precision = (None, None) if separation is None else (separation.roc_auc, separation.average_precision)
         return {"roc_auc": auc, "average_precision": precision, "rows": self._rows}

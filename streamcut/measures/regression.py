@@ -11,7 +11,7 @@ from streamcut.measures.separation import ratio
 
 
 class RegressionMeasures:
-    """Measures over rows of weight u_i (1 unless given); None where one is undefined, such as R² of equal targets.
+    """Measures over rows of weight u_i (1 by default); None where one is undefined, such as R² of equal targets.
 
     r2                     1 − Σ u (y − s)² / Σ u (y − mean y)²
     mean_absolute_error, mean_squared_error, root_mean_squared_error
@@ -58,13 +58,13 @@ class RegressionMeasures:
         """Every measure by its name."""
         mse = ratio(self._square, self._weight)
         unexplained = ratio(self._square, self._spread)
-        own = {"quantile": "pinball_loss", "poisson": "mean_poisson_deviance"}.get(self._loss)
+        name = {"quantile": "pinball_loss", "poisson": "mean_poisson_deviance"}.get(self._loss)
         return {
             "r2": None if unexplained is None else 1.0 - unexplained,
             "mean_absolute_error": ratio(self._absolute, self._weight),
             "mean_squared_error": mse,
             "root_mean_squared_error": None if mse is None else float(np.sqrt(mse)),
-            **({} if own is None else {own: ratio(self._own, self._weight)}),
+            **({} if name is None else {name: ratio(self._own, self._weight)}),
             "rows": self._rows,
             "weight": self._weight,
         }

@@ -94,8 +94,8 @@ class _Sorted:
 
     def weight_below(self, scores: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         """Weight of values < `scores` (side "left") or ≤ `scores` ("right")."""
-        places = np.searchsorted(self.scores, scores, side=side)
-        return places.astype(np.float64) if self.weights is None else self._before[places]
+        ranks = np.searchsorted(self.scores, scores, side=side)
+        return ranks.astype(np.float64) if self.weights is None else self._before[ranks]
 
     def spread(self, count: int) -> np.ndarray:
         """At most `count` of the scores, at even steps of rank, both ends among them."""

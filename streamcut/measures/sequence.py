@@ -28,7 +28,7 @@ class SequenceMeasures:
         self._model = model
         self._names = names
         self._rows = self._right = self._sequences = self._whole = 0
-        self._found, self._true, self._both = (Counter[str]() for _ in range(3))  # chunks, by their type
+        self._predicted, self._true, self._both = (Counter[str]() for _ in range(3))  # chunks, by their type
 
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take whole sequences and their scores. Raises BadInputError for a label without a name if there are names."""
@@ -39,8 +39,8 @@ class SequenceMeasures:
         self._sequences += len(starts) - 1
         self._whole += int(np.logical_and.reduceat(right, starts[:-1]).sum())
         if self._names is not None:
-            found, true = (self._chunks(labels, starts) for labels in (predicted, chunk.y))
-            for counts, chunks in ((self._found, found), (self._true, true), (self._both, found & true)):
+            proposed, true = (self._chunks(labels, starts) for labels in (predicted, chunk.y))
+            for counts, chunks in ((self._predicted, proposed), (self._true, true), (self._both, proposed & true)):
                 counts.update(kind for _, _, kind in chunks)
 
     def measures(self) -> dict[str, Any]:
@@ -51,10 +51,10 @@ class SequenceMeasures:
             "sequences": self._sequences,
         }
         if self._names is not None:
-            whole = _of_chunks(*(counts.total() for counts in (self._found, self._true, self._both)))
+            whole = _of_chunks(*(counts.total() for counts in (self._predicted, self._true, self._both)))
             measured |= {f"chunk_{name}": value for name, value in whole.items()}
-            kinds = sorted(self._found.keys() | self._true.keys())
-            counted = {kind: (self._found[kind], self._true[kind], self._both[kind]) for kind in kinds}
+            kinds = sorted(self._predicted.keys() | self._true.keys())
+            counted = {kind: (self._predicted[kind], self._true[kind], self._both[kind]) for kind in kinds}
             measured["chunk_types"] = [{"type": kind, **_of_chunks(*counts)} for kind, counts in counted.items()]
         return measured
 
@@ -77,11 +77,11 @@ class SequenceMeasures:
         return chunks
 
 
-def _of_chunks(found: int, true: int, both: int) -> dict[str, Any]:
-    """F₁, precision, recall and the number of true chunks, from the numbers found, true, and both."""
+def _of_chunks(predicted: int, true: int, both: int) -> dict[str, Any]:
+    """F₁, precision, recall and the number of true chunks, from the numbers predicted, true, and both."""
     return {
-        "f1": 2 * both / (found + true) if found + true else None,
-        "precision": both / found if found else None,
+        "f1": 2 * both / (predicted + true) if predicted + true else None,
+        "precision": both / predicted if predicted else None,
         "recall": both / true if true else None,
         "count": true,
     }

@@ -155,10 +155,8 @@ def certificate_of(certificates: Sequence[Certificate]) -> Certificate:
     """The certificate of the sum of one or several objectives; it says why the first ended that did not converge."""
     if len(certificates) == 1:
         return certificates[0]
-    worst = next((each for each in certificates if not each.converged), certificates[0])
-    primal, bound, raised = (
-        math.fsum(getattr(each, name) for each in certificates) for name in ("primal", "lower_bound", "raised")
-    )
+    worst = next((c for c in certificates if not c.converged), certificates[0])
+    primal, bound, raised = (math.fsum(getattr(c, name) for c in certificates) for name in ("primal", "lower_bound", "raised"))
     return replace(worst, primal=above(primal, 0.0), lower_bound=bound and below(bound, 0.0), raised=raised)
 
 

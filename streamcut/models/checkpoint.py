@@ -44,7 +44,7 @@ _PIECE = 1 << 20
 
 
 class Fill(Protocol):
-    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; calls `after` after each."""
+    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; then calls `after`."""
 
     def __call__(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None: ...
 
@@ -153,7 +153,7 @@ def open_checkpoint(path: Path, name: str | None = None) -> StoredCheckpoint:
 
 
 class Checkpoints:
-    """The checkpoint of one run in a folder of its own, locked while in use, or behind a URL. Use as a context.
+    """The checkpoint of one run in a folder, locked while in use, or behind a URL. Use as a context.
 
     `identity` (JSON types) is what a run must have in common with the one that it resumes. Raises UsageError when the place
     holds a checkpoint and `options.resume` is not set, or that of another run; LockedError when another run uses the folder
@@ -165,7 +165,7 @@ class Checkpoints:
         self._options = options
         self._identity = json.loads(json.dumps(identity))
         self._remote = is_url(options.directory)
-        self._place = options.directory.rstrip("/") if self._remote else os.fspath(Path(options.directory))
+        self._location = options.directory.rstrip("/") if self._remote else os.fspath(Path(options.directory))
         self._last = time.monotonic()
         self._stack = ExitStack()
 
@@ -192,7 +192,7 @@ class Checkpoints:
     def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
         """Replace the checkpoint. A failure to write is a warning: training goes on."""
         try:
-            write_checkpoint(f"{self._place}/{NAME}", {"identity": self._identity, "state": state}, arrays, after)
+            write_checkpoint(f"{self._location}/{NAME}", {"identity": self._identity, "state": state}, arrays, after)
         except (DiskFullError, OSError) as error:
             log.warning("no checkpoint: %s; training continues, the previous one is kept", error)
         self._last = time.monotonic()
@@ -200,28 +200,28 @@ class Checkpoints:
     def _entered(self) -> Path:
         """The checkpoint as a local file, which need not exist; its place exists and, where possible, is locked."""
         if self._remote:
-            expect_bucket(self._place, "--checkpoint: ")
+            expect_bucket(self._location, "--checkpoint: ")
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(None))))
-            if size_of(url := f"{self._place}/{NAME}") is not None:
+            if size_of(url := f"{self._location}/{NAME}") is not None:
                 fetch_object(url, folder / NAME)
             return folder / NAME
-        folder = Path(self._place)
+        folder = Path(self._location)
         folder.mkdir(exist_ok=True)
         sync_directory(folder.parent)  # else a power failure could lose the folder with its synced files
-        self._stack.enter_context(locked(folder / "lock", self._place))
+        self._stack.enter_context(locked(folder / "lock", self._location))
         for leftover in folder.glob(".*.checkpoint.*.tmp"):
             leftover.unlink()
         return folder / NAME
 
     def _find(self, path: Path) -> None:
-        place = self._place
+        where = self._location
         if not path.exists():
             if self._options.resume:
-                log.warning("%s holds no checkpoint yet: training starts from the beginning", redacted(place))
+                log.warning("%s holds no checkpoint yet: training starts from the beginning", redacted(where))
             return
         if not self._options.resume:
-            raise UsageError(f"{place} holds the checkpoint of a run; continue it with --resume, or remove the folder")
-        self.stored = open_checkpoint(path, f"{place}/{NAME}")
+            raise UsageError(f"{where} holds the checkpoint of a run; continue it with --resume, or remove the folder")
+        self.stored = open_checkpoint(path, f"{where}/{NAME}")
         theirs = self.stored.record["identity"]
         differing = [
             f"{key} ({theirs.get(key)!r}, now {self._identity.get(key)!r})"
@@ -229,7 +229,7 @@ class Checkpoints:
             if theirs.get(key) != self._identity.get(key)
         ]
         if differing:
-            raise UsageError(f"the checkpoint in {place} is of a different run: {', '.join(differing)} differ")
+            raise UsageError(f"the checkpoint in {where} is of a different run: {', '.join(differing)} differ")
 
 
 def below(directory: str, name: str) -> str:
@@ -253,8 +253,8 @@ def remove_checkpoints(directory: str, *, nested: bool = False) -> None:
                 remove_object(f"{root}/{name}")
         return
     folder = Path(directory)
-    places = {folder, *(path.parent for path in folder.glob("**/lock"))}
-    for within in sorted(places, reverse=True):  # the deepest first
+    folders = {folder, *(path.parent for path in folder.glob("**/lock"))}
+    for within in sorted(folders, reverse=True):  # the deepest first
         if nested or _of_steps(within.relative_to(folder).as_posix()):
             with locked(within / "lock", str(within), remove=True):
                 (within / NAME).unlink(missing_ok=True)

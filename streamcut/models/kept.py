@@ -62,8 +62,8 @@ def _inside(fill: Fill, name: str) -> Fill:
     return lambda inner, out, after=lambda: None: fill(f"{name}.{inner}", out, after)
 
 
-def _like(now: Any, found: Any) -> Any:
+def _like(now: Any, value: Any) -> Any:
     """What JSON made of a value of the type of `now`."""
     if is_dataclass(now):
-        return type(now)(**found)  # type: ignore[misc, operator]
-    return type(now)(*found) if hasattr(now, "_fields") else found
+        return type(now)(**value)  # type: ignore[misc, operator]
+    return type(now)(*value) if hasattr(now, "_fields") else value

@@ -143,8 +143,8 @@ def joined(models: Sequence[KernelModel], labels: tuple[float, ...]) -> KernelMo
 
     support = sp.vstack([model.support for model in models], format="csr")
     keys = list(row_keys(support))
-    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    where = np.array([places[key] for key in keys], np.int64)
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    where = np.array([numbers[key] for key in keys], np.int64)
     first = np.unique(where, return_index=True)[1]
     coefficients = np.zeros((len(first), len(models)))
     start = 0

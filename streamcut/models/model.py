@@ -113,7 +113,7 @@ class Model(Shown, ABC):
         """How often training read its rows, from the store or from memory: rows read ÷ rows of the data.
 
         This includes passes for kernel features, groups of classes and earlier models of a path, but not the passes before a
-        resumed checkpoint. None where it is not known.
+        resumed checkpoint. None where nothing recorded it.
         """
         return self.resources.get("readings")
 
@@ -132,14 +132,14 @@ class Model(Shown, ABC):
     @property
     def stop_reason(self) -> StopReason:
         """Why training ended; for the first class that did not converge, if any."""
-        return next((each.stop_reason for each in self.certificates if not each.converged), StopReason.CONVERGED)
+        return next((c.stop_reason for c in self.certificates if not c.converged), StopReason.CONVERGED)
 
     def in_words(self) -> str:
         """The result of training, in two sentences."""
         proved = self.certificates
         if len(proved) == 1:
             return proved[0].in_words()
-        done, labels = sum(each.converged for each in proved), self.labels or ()
+        done, labels = sum(c.converged for c in proved), self.labels or ()
         worst = max(range(len(proved)), key=lambda k: proved[k].gap_per_c_bar)
         return (
             f"{done} of {len(proved)} classes converged. The farthest from its optimum is {labels[worst]:g} against the rest. "
@@ -148,7 +148,7 @@ class Model(Shown, ABC):
 
     def result(self) -> dict[str, Any]:
         """The result of training, in numbers."""
-        results = [{**by_name(each), "gap": each.gap} for each in self.certificates]
+        results = [{**by_name(c), "gap": c.gap} for c in self.certificates]
         if len(results) == 1:
             return results[0]
         by_label = dict(zip((f"{label:.17g}" for label in self.labels or ()), results, strict=False))
@@ -227,8 +227,8 @@ class Model(Shown, ABC):
 
         Raises BadInputError for a wrong number of features, for missing columns, and for values that are not finite.
         """
-        if (told := self._told(X, "scores")) is not None:
-            return told
+        if (answers := self._of_raw_rows(X, "scores")) is not None:
+            return answers
         rows = few_rows(X, self.n_features)
         scores = None if rows is None else self.score_few(rows)
         if scores is None:
@@ -246,7 +246,7 @@ class Model(Shown, ABC):
         indptr, indices, data, _ = csr_arrays(X)
         return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
 
-    def _told(self, X: Any, answer: str) -> np.ndarray | None:
+    def _of_raw_rows(self, X: Any, answer: str) -> np.ndarray | None:
         """The answers for raw rows, from which features are made first; None: `X` holds features."""
         raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest")
         if not raw and self.recipe is not None and self.recipe.table is not None:
@@ -348,8 +348,8 @@ class Model(Shown, ABC):
 
         `X` and errors are those of `decision_function`. `qid` (n,) tells sequences apart; without it the rows are one.
         """
-        if (told := self._told(X, "labels")) is not None:
-            return told
+        if (answers := self._of_raw_rows(X, "labels")) is not None:
+            return answers
         scores, starts = self.decision_function(X), None
         if qid is not None:
             if not self.whole_groups:
@@ -366,8 +366,8 @@ class Model(Shown, ABC):
         `X` and errors are those of `decision_function`; UsageError where the model has no probabilities.
         """
         self.expected_link()
-        told = self._told(X, "probabilities")
-        return self.probabilities_of(self.decision_function(X)) if told is None else told
+        answers = self._of_raw_rows(X, "probabilities")
+        return self.probabilities_of(self.decision_function(X)) if answers is None else answers
 
     def probabilities_of(self, scores: np.ndarray) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), for scores (n,); of all classes, (n, K), for scores (n, K).

@@ -158,10 +158,10 @@ def command(model: Model, path: str | os.PathLike | None = None) -> str:
     for name, unnamed in (("warm_start", IN_MEMORY), ("validation", ROWS_IN_MEMORY)):
         if asked.get(name) == unnamed or isinstance(asked.get(name), list):  # the command takes one path
             del asked[name]
-    known = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
+    options = (*COMMON, "seed", *SOLVER_TABLE[model.solver].options) if model.solver in SOLVER_TABLE else tuple(asked)
     for name, field in TrainOptions.__dataclass_fields__.items():
         value = asked.get(name, field.default)
-        if name not in known or value == field.default or name in of_other_kernels(asked.get("kernel", "linear")):
+        if name not in options or value == field.default or name in of_other_kernels(asked.get("kernel", "linear")):
             continue
         if value is None:
             value = 0  # switched off
@@ -191,8 +191,8 @@ def _greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[t
         return (names[weight.feature or 0] if names else weight.shown), weight.weight
 
     several = max(4, 2 * _MOST_WEIGHTS // min(model.scores_per_row, _MOST_CLASSES))
-    found = greatest(model, top=_MOST_WEIGHTS, several=several, classes=_MOST_CLASSES)
-    return {label: list(map(named, listed)) for label, listed in found.items()}
+    weights = greatest(model, top=_MOST_WEIGHTS, several=several, classes=_MOST_CLASSES)
+    return {label: list(map(named, listed)) for label, listed in weights.items()}
 
 
 def _facts(values: Mapping[str, Any]) -> str:
@@ -232,8 +232,8 @@ def report(
     force: bool = False,
 ) -> Report:
     """See streamcut.api."""
-    given = os.fspath(model) if isinstance(model, str | os.PathLike) else None
-    page = Report(as_model(model), data=data, vocabulary=feature_names, path=given)
+    model_path = os.fspath(model) if isinstance(model, str | os.PathLike) else None
+    page = Report(as_model(model), data=data, vocabulary=feature_names, path=model_path)
     if path is not None:
         page.write(path, replace=force)
     if plots is not None:

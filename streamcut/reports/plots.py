@@ -124,7 +124,7 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
 
 
 def quality(collected: Any, measures: dict[str, Any]) -> Plots:
-    """The plots of what `streamcut.evaluation.collect` found, whose `measures` these are."""
+    """The plots of what `streamcut.evaluation.collect` returns, whose `measures` these are."""
     plots: Plots = collected.plots() if isinstance(collected, Residuals) else {}
     separation = getattr(collected, "separation", None)
     if separation is not None and separation.of_two:
@@ -139,7 +139,7 @@ def quality(collected: Any, measures: dict[str, Any]) -> Plots:
         axes.set_ylim(0, 1.02)
         plots["precision_recall"] = "Precision and recall", figure
     if bins := measures.get("reliability"):
-        said, share, weight = np.array([(each["mean"], each["share"], each["weight"]) for each in bins]).T
+        said, share, weight = np.array([(bucket["mean"], bucket["share"], bucket["weight"]) for bucket in bins]).T
         words = ("probability of the most likely class", "share of rows of that class")
         figure, axes = _new(*words if "classes" in measures else ("predicted probability", "share of positive rows"))
         axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)

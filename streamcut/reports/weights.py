@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import word
 from streamcut.io.sources.lazy import framed
 from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.prediction import as_rows, scored_chunks, warn_of
 
@@ -52,15 +53,16 @@ def weights(
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model)
     columns = classes_of(model, label)
-    matrix, intercepts = model.weights, np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
-    found: list[Weight] = []
+    linear = cast(LinearModel, model)  # others have no weights of features
+    matrix, intercepts = linear.weights, np.atleast_1d(linear.intercept)
+    listed: list[Weight] = []
     for column, of in columns:
         if intercepts[column]:
-            found.append(Weight(of, None, "(intercept)", float(intercepts[column])))
+            listed.append(Weight(of, None, "(intercept)", float(intercepts[column])))
         w = matrix if matrix.ndim == 1 else matrix[:, column]
         for j in _order(w, top, sort).tolist():
-            found.append(Weight(of, j, model.feature_name(j), float(w[j])))
-    return found
+            listed.append(Weight(of, j, model.feature_name(j), float(w[j])))
+    return listed
 
 
 def greatest(model: Model, top: int, several: int, classes: int = 8) -> dict[str, list[Weight]]:
@@ -68,11 +70,11 @@ def greatest(model: Model, top: int, several: int, classes: int = 8) -> dict[str
     the first `classes` of more. Empty for models without weights of features."""
     if not model.of_features or model.n_features == 0:
         return {}
-    found: dict[str, list[Weight]] = {}
+    by_label: dict[str, list[Weight]] = {}
     for weight in weights(model, top=top if model.scores_per_row == 1 else several):
-        of = found.setdefault(word(weight.label), [])
+        of = by_label.setdefault(word(weight.label), [])
         of += [weight] * (weight.feature is not None)
-    return dict(list(found.items())[:classes])
+    return dict(list(by_label.items())[:classes])
 
 
 def classes_of(model: Model, label: Any) -> list[tuple[int, Any]]:
@@ -92,8 +94,8 @@ def classes_of(model: Model, label: Any) -> list[tuple[int, Any]]:
         return columns
     wanted = [(k, name) for k, name in columns if name is not None and label in (name, word(name))]
     if not wanted:
-        known = ", ".join(str(name) for _, name in columns[:10])
-        raise UsageError(f"label: {label!r} has no weights; there are weights of {known}")
+        names = ", ".join(str(name) for _, name in columns[:10])
+        raise UsageError(f"label: {label!r} has no weights; there are weights of {names}")
     return wanted
 
 
@@ -147,10 +149,10 @@ def explain(
     """See streamcut.api."""
     reading = raw or Raw(labelled=False)
     reading.strict |= strict
-    found = list(explained(model, data, raw=reading, **how))
+    explanations = list(explained(model, data, raw=reading, **how))
     if raw is None:
         warn_of(reading.unseen)
-    return found
+    return explanations
 
 
 def explained(
@@ -169,8 +171,8 @@ def explained(
         raise UsageError(f"top: {top} is less than 0")
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     classes = dict(classes_of(model, label))
-    intercepts = np.atleast_1d(model.intercept)  # type: ignore[attr-defined]
-    weights = model.weights.reshape(model.n_features, -1)  # type: ignore[attr-defined]
+    linear = cast(LinearModel, model)  # others have no weights of features
+    intercepts, weights = np.atleast_1d(linear.intercept), linear.weights.reshape(model.n_features, -1)
     mean = None if against is None else _mean(model, against)
     base = intercepts if mean is None else intercepts + mean @ weights
     rows = as_rows(model, framed(data), ignore_extra_features)
