@@ -47,7 +47,6 @@ from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
 from streamcut.oracles.columns_cache import ColumnsCache
-from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.interior import solving_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.random_order import STREAMS
@@ -356,8 +355,7 @@ class ColumnsTrainer:
         begin = BundleState.at_zero
         if reached is not None:
             run_log.info("dual ascent gains little; OCAS goes on from where it is")
-            cut = Cut(reached.witness.a, reached.witness.b, reached.witness.error)
-            begin = partial(started, Origin(reached.w, cut), margins=True)
+            begin = partial(started, Origin(reached.w, reached.witness), margins=True)
             progress.hand_over()
         s = ocas.solve(last, progress, max_cuts=cuts, begin=begin)
         answer = Answer(s.w, s.primal, s.raised, s.lower_bound, s.witness, last.c_bar, s.reason)

@@ -65,7 +65,7 @@ PLOTS = [  # options, the plots of a page
 ]
 
 
-@pytest.mark.parametrize(("options", "plots"), PLOTS, ids=str)
+@pytest.mark.parametrize(("options", "plots"), PLOTS)
 def test_the_page_is_whole_and_says_what_the_json_says(options, plots):
     task = options.get("task")
     X, y = arrays(3 if task in ("multiclass", "sequence") else 2)
