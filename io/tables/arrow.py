@@ -29,26 +29,26 @@ class ValueOfRowError(Exception):
         self.row, self.what = row, what
 
 
-def kind_of(found: pa.DataType) -> str:
+def kind_of(dtype: pa.DataType) -> str:
     """ "number", "text", "bool", "time", "bytes" or "other": the kind of a type. A dictionary has the kind of its values."""
-    if pa.types.is_dictionary(found):
-        return kind_of(found.value_type)
-    if pa.types.is_boolean(found):
+    if pa.types.is_dictionary(dtype):
+        return kind_of(dtype.value_type)
+    if pa.types.is_boolean(dtype):
         return "bool"
-    if pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found):
+    if pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype):
         return "number"
-    if pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found) or pa.types.is_null(found):
+    if pa.types.is_string(dtype) or pa.types.is_large_string(dtype) or pa.types.is_string_view(dtype) or pa.types.is_null(dtype):
         return "text"
-    if pa.types.is_timestamp(found) or pa.types.is_date(found) or pa.types.is_time(found):
+    if pa.types.is_timestamp(dtype) or pa.types.is_date(dtype) or pa.types.is_time(dtype):
         return "time"
-    if pa.types.is_binary(found) or pa.types.is_large_binary(found) or pa.types.is_fixed_size_binary(found) or _bytes_view(found):
+    if pa.types.is_binary(dtype) or pa.types.is_large_binary(dtype) or pa.types.is_fixed_size_binary(dtype) or _bytes_view(dtype):
         return "bytes"
     return "other"
 
 
-def called(found: pa.DataType) -> str:
+def called(dtype: pa.DataType) -> str:
     """The name of a type for messages."""
-    return {"text": "text", "bool": "booleans", "time": "times", "number": "numbers"}.get(kind_of(found), str(found))
+    return {"text": "text", "bool": "booleans", "time": "times", "number": "numbers"}.get(kind_of(dtype), str(dtype))
 
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -60,21 +60,21 @@ def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _plain_column(column: pa.Array) -> pa.Array:
-    found = column.type
-    if pa.types.is_dictionary(found):
+    dtype = column.type
+    if pa.types.is_dictionary(dtype):
         words = _plain_column(column.dictionary)
-        if words is column.dictionary and not pa.types.is_unsigned_integer(found.index_type):
+        if words is column.dictionary and not pa.types.is_unsigned_integer(dtype.index_type):
             return column
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int64()), words)
-    if pa.types.is_string_view(found):
+    if pa.types.is_string_view(dtype):
         return column.cast(pa.large_string())
-    if pa.types.is_float16(found):
+    if pa.types.is_float16(dtype):
         return column.cast(pa.float32())
-    return column.cast(pa.large_binary()) if _bytes_view(found) else column
+    return column.cast(pa.large_binary()) if _bytes_view(dtype) else column
 
 
-def _bytes_view(found: pa.DataType) -> bool:
-    return pa.types.is_binary_view(found)
+def _bytes_view(dtype: pa.DataType) -> bool:
+    return pa.types.is_binary_view(dtype)
 
 
 def without(batch: pa.RecordBatch, nulls: Sequence[str]) -> pa.RecordBatch:
@@ -86,15 +86,15 @@ def without(batch: pa.RecordBatch, nulls: Sequence[str]) -> pa.RecordBatch:
         with suppress(ValueError):
             numbers.append(float(text))
 
-    def known(column: pa.Array) -> pa.Array:
+    def masked(column: pa.Array) -> pa.Array:
         plain, kind = decoded(column), kind_of(column.type)
         if kind not in ("text", "number") or pa.types.is_null(plain.type):
             return column
         values = pc.utf8_trim_whitespace(plain) if kind == "text" else plain.cast(pa.float64(), safe=False)
-        found = pc.is_in(values, pa.array(nulls if kind == "text" else numbers, values.type))
-        return pc.if_else(found, pa.scalar(None, plain.type), plain) if found.true_count else column
+        mask = pc.is_in(values, pa.array(nulls if kind == "text" else numbers, values.type))
+        return pc.if_else(mask, pa.scalar(None, plain.type), plain) if mask.true_count else column
 
-    return pa.RecordBatch.from_arrays([known(column) for column in batch.columns], batch.schema.names)
+    return pa.RecordBatch.from_arrays([masked(column) for column in batch.columns], batch.schema.names)
 
 
 def decoded(column: pa.Array) -> pa.Array:
@@ -141,12 +141,12 @@ def floats_together(batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray |
         return None
     by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [by_name[name] for name in names]
-    if not columns or not all(pa.types.is_integer(each.type) or pa.types.is_floating(each.type) for each in columns):
+    if not columns or not all(pa.types.is_integer(column.type) or pa.types.is_floating(column.type) for column in columns):
         return None
     batch = pa.RecordBatch.from_arrays(columns, list(names))
-    found = batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
-    wide = [at for at, each in enumerate(columns) if pa.types.is_integer(each.type) and each.type.bit_width == 64]
-    return None if (np.abs(found[wide]) >= EXACT).any() else found
+    values = batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
+    wide = [at for at, column in enumerate(columns) if pa.types.is_integer(column.type) and column.type.bit_width == 64]
+    return None if (np.abs(values[wide]) >= EXACT).any() else values
 
 
 def numbers_of(column: pa.Array) -> np.ndarray:

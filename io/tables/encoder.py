@@ -112,7 +112,7 @@ class _Batch:
 
     def __init__(self, encoder: Encoder, batch: pa.RecordBatch, place: Place) -> None:
         self.encoder, self.batch, self.place, self.n = encoder, batch, place, batch.num_rows
-        self.strict, self.own = encoder.table.missing == "error", encoder.table.missing == "own"
+        self.strict, self.indicators = encoder.table.missing == "error", encoder.table.missing == "own"
         self.words: dict[str, Words] = {}
         self.unseen: Counter[str] = Counter()
         self.unfit: Counter[str] = Counter()
@@ -167,14 +167,14 @@ class _Batch:
 
         for column in table.columns:
             key, name = table.key(column.name), column.name
-            absent = f"{key}{ABSENT}" if self.own else ""
+            absent = f"{key}{ABSENT}" if self.indicators else ""
             if column.role == NUMERIC:
-                if self.own and name in missing:
+                if self.indicators and name in missing:
                     columns.append(_absent(name, absent, missing[name]))
             elif column.role == TIME:
                 times = self._times(column)
                 for part in column.parts:
-                    words = self._given(name, said(self.place, name, partial(part_of_time, times, part)))
+                    words = self._checked(name, said(self.place, name, partial(part_of_time, times, part)))
                     add(name, f"{key}.{part}=", words, absent)
             elif column.role != TEXT:
                 add(name, f"{key}=", self._category(column), absent)
@@ -224,7 +224,7 @@ class _Batch:
             words = Words(codes, pa.array(interval_names(column.edges), pa.large_string()))
         else:
             words, unfit = said(self.place, name, partial(words_of, self._column(name), column.type or TEXT))
-            self._given(name, words)
+            self._checked(name, words)
             if unfit:
                 self.unfit[name] = unfit
         self.words[name] = words
@@ -236,7 +236,7 @@ class _Batch:
             self.unfit[column.name] = int(lost.sum())
         return times
 
-    def _given(self, name: str, words: Words) -> Words:
+    def _checked(self, name: str, words: Words) -> Words:
         """`words`; raises for missing ones where that is an error."""
         if self.strict and (words.codes < 0).any():
             raise BadInputError(f"{self.place(int(np.argmax(words.codes < 0)))}, column {name!r}: {_NO_VALUE}")
@@ -274,15 +274,15 @@ def _by_rows(all_ends: list[np.ndarray], features: list[np.ndarray], rows: int) 
 
 def _idf(recipe: Recipe, column: Column) -> np.ndarray:
     """The idf weight of each feature that is a word of a text, float64 (features)."""
-    found = np.zeros(len(recipe.names or ()))
+    idf = np.zeros(len(recipe.names or ()))
     frequencies = np.array(column.frequencies, dtype=np.float64)
-    found[recipe.words_of(column)] = 1.0 + np.log((1.0 + column.documents) / (1.0 + frequencies))
-    return found
+    idf[recipe.words_of(column)] = 1.0 + np.log((1.0 + column.documents) / (1.0 + frequencies))
+    return idf
 
 
 def interval_names(edges: tuple[float, ...]) -> list[str]:
     """`<20`, `[20,30)`, `>=30` for edges 20 and 30."""
-    found = [f"{edge:g}" if float(f"{edge:g}") == edge else repr(edge) for edge in edges]
-    if not found:
+    bounds = [f"{edge:g}" if float(f"{edge:g}") == edge else repr(edge) for edge in edges]
+    if not bounds:
         return ["any"]
-    return [f"<{found[0]}", *(f"[{low},{high})" for low, high in pairwise(found)), f">={found[-1]}"]
+    return [f"<{bounds[0]}", *(f"[{low},{high})" for low, high in pairwise(bounds)), f">={bounds[-1]}"]

@@ -46,7 +46,7 @@ class OutOfTheOrdinaryError(Exception):
 
 
 class Encoded(NamedTuple):
-    """rows: the features of each, int64 increasing, and their values, float64; counters as in RowMaker."""
+    """rows: (features, int64 increasing, their values, float64) of each; counters as in RowMaker."""
 
     rows: list[tuple[np.ndarray, np.ndarray]]
     counters: Mapping[str, int]
@@ -62,14 +62,14 @@ def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
     if library not in _PLAIN or not hasattr(frame, "columns") or not 0 < len(frame) <= most:
         return None
     if library == "pandas":
-        names, types = frame.columns.tolist(), [_named(each) for each in frame.dtypes.tolist()]
+        names, types = frame.columns.tolist(), [_named(dtype) for dtype in frame.dtypes.tolist()]
     elif library == "polars":
-        names, types = frame.columns, [str(each) for each in frame.dtypes]
+        names, types = frame.columns, [str(dtype) for dtype in frame.dtypes]
     else:
-        names, types = frame.schema.names, [str(each) for each in frame.schema.types]
+        names, types = frame.schema.names, [str(dtype) for dtype in frame.schema.types]
     if not _PLAIN[library].issuperset(types) or len(set(names)) < len(names) or not all(type(name) is str for name in names):
         return None
-    lost = ["" if each in _TEXTS else None for each in types]
+    lost = ["" if kind in _TEXTS else None for kind in types]
     if library == "pandas":  # NaN marks missing values
         rows = frame.to_numpy(dtype=object).tolist()
         rows = [[None if type(value) is float and value != value else value for value in row] for row in rows]
@@ -105,7 +105,7 @@ class FewRows:
     def __init__(self, recipe: Recipe) -> None:
         table = recipe.table
         assert table is not None
-        self._recipe, self._own, self._strict = recipe, table.missing == "own", table.missing == "error"
+        self._recipe, self._indicators, self._strict = recipe, table.missing == "own", table.missing == "error"
         self._feature = Keys(recipe.names or (), bits=recipe.hash_bits).of  # negative: none
         self._numbers = []  # (column, feature), in the order in which the encoder sums equal features
         self._words: list[tuple[Column, str, Any]] = []  # (column, prefix of its keys, edges and names of bins)
@@ -116,7 +116,7 @@ class FewRows:
             else:
                 bins = (column.edges, interval_names(column.edges)) if column.role == BINNED else None
                 self._words.append((column, f"{key}=", bins))
-        self._numbers.sort(key=lambda each: each[1])
+        self._numbers.sort(key=lambda pair: pair[1])
         self._absent = {column.name: self._feature(f"{table.key(column.name)}{ABSENT}") for column in table.columns}
         self._crosses = [(cross, "*".join(map(table.key, cross)) + "=") for cross in table.crosses]
         self._crossed = frozenset(name for cross in table.crosses for name in cross)
@@ -126,10 +126,10 @@ class FewRows:
         unseen, unfit = list[str](), list[str]()  # the column of each such value
         try:
             kinds: dict[str, type] = {}
-            found = [self._row(row, kinds, len(rows) > 1 and rows, unseen, unfit) for row in rows]
+            features = [self._row(row, kinds, len(rows) > 1 and rows, unseen, unfit) for row in rows]
         except OutOfTheOrdinaryError:
             return None
-        return Encoded(found, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
+        return Encoded(features, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
 
     def _row(
         self, row: Mapping[str, Any], kinds: dict[str, type], others: Any, unseen: list[str], unfit: list[str]
@@ -144,7 +144,7 @@ class FewRows:
                 value = (value - column.centre) / column.spread
                 if value != 0.0:
                     features[feature] = features.get(feature, 0.0) + value
-        found, words = [], dict[str, str]()
+        categories, words = [], dict[str, str]()
         for column, prefix, bins in self._words:
             name = column.name
             if bins is None:
@@ -155,19 +155,19 @@ class FewRows:
             if name in self._crossed:
                 words[name] = word.translate(_ESCAPED)
             if word:
-                found.append((self._feature(prefix + word), name))
+                categories.append((self._feature(prefix + word), name))
             else:
                 absent.append(name)
         for cross, prefix in self._crosses:
             parts = [words[name] for name in cross]
             if all(parts):
-                found.append((self._feature(prefix + "*".join(parts)), cross[0]))
+                categories.append((self._feature(prefix + "*".join(parts)), cross[0]))
             elif self._strict:
                 raise OutOfTheOrdinaryError
         if absent and self._strict:
             raise OutOfTheOrdinaryError  # the encoder raises the error that names row and column
-        found += [(self._absent[name], name) for name in absent if self._own]
-        for feature, name in found:
+        categories += [(self._absent[name], name) for name in absent if self._indicators]
+        for feature, name in categories:
             if feature < 0:
                 unseen.append(name)
             else:

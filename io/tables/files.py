@@ -63,7 +63,7 @@ class TableFile(ABC):
         self.n_rows: int | None = None
 
     def reading_bytes(self, columns: Sequence[str]) -> int:
-        """Memory for reading and encoding these columns, beside batches."""
+        """Memory for reading and encoding these columns, in addition to batches."""
         return len(columns) * _COLUMN_BYTES
 
     @property
@@ -72,7 +72,7 @@ class TableFile(ABC):
         return 0
 
     @property
-    def told(self) -> list[str]:
+    def notes(self) -> list[str]:
         """A sentence for each guess about the file that the user should know."""
         return []
 
@@ -216,16 +216,16 @@ class ParquetTable(TableFile):
 
     @cached_property
     def _sizes(self) -> dict[str, _ColumnSize]:
-        found = dict.fromkeys(self._schema.names, _ColumnSize())
+        sizes = dict.fromkeys(self._schema.names, _ColumnSize())
         for group in map(self._metadata.row_group, range(self._metadata.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
-                name = chunk.path_in_schema if chunk.path_in_schema in found else chunk.path_in_schema.split(".")[0]
+                name = chunk.path_in_schema if chunk.path_in_schema in sizes else chunk.path_in_schema.split(".")[0]
                 size = chunk.total_uncompressed_size
                 dictionary = size - 4 * group.num_rows if chunk.has_dictionary_page else size
-                widest = found.get(name, _ColumnSize())
+                widest = sizes.get(name, _ColumnSize())
                 here = _ColumnSize(size // max(group.num_rows, 1), dictionary, size)
-                found[name] = _ColumnSize(*map(max, widest, here))
-        return found
+                sizes[name] = _ColumnSize(*map(max, widest, here))
+        return sizes
 
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # it also loads network code, which other formats need not wait for
@@ -301,5 +301,5 @@ def pieces(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
         yield batch.slice(start, rows)
 
 
-def is_text(found: pa.DataType) -> bool:
-    return pa.types.is_string(found) or pa.types.is_large_string(found)
+def is_text(dtype: pa.DataType) -> bool:
+    return pa.types.is_string(dtype) or pa.types.is_large_string(dtype)

@@ -24,7 +24,7 @@ from streamcut.io.tables.arrow import without
 from streamcut.io.tables.encoder import numbers_together
 from streamcut.io.tables.files import TableFile, require
 from streamcut.io.tables.labels import typed_rule
-from streamcut.io.tables.roles import check_types, columns_given, label_rule, names_in, roles_of, with_types, written_otherwise
+from streamcut.io.tables.roles import check_types, columns_in, label_rule, names_in, roles_of, with_types, written_otherwise
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.options import ConvertOptions
@@ -35,37 +35,37 @@ SAMPLE = 1 << 17  # values of a column; with fewer rows the quantiles are exact
 
 
 def recipe_of(files: Sequence[TableFile], options: ConvertOptions) -> tuple[Recipe, list[str]]:
-    """(the recipe, except for what only reading finds: bins, categories, words; a sentence for each guess worth knowing).
+    """(the recipe, except for what only reading finds: bins, categories, words; a sentence for each guess to report).
 
     Raises the errors of reading the beginnings of the files and of settling the roles of columns.
     """
-    recipe, told = _guessed(files, options) if options.recipe is None else (_checked(options, files[0]), [])
+    recipe, notes = _guessed(files, options) if options.recipe is None else (_checked(options, files[0]), [])
     assert recipe.table is not None
     if options.chooses_words and not any(column.role == TEXT for column in recipe.table.columns):
         raise UsageError(f"{files[0].name}: --min-count and --stop-words are for columns of texts, and there is none (--text)")
     pa.default_memory_pool().release_unused()  # of the samples
-    return recipe, told
+    return recipe, notes
 
 
 def _guessed(files: Sequence[TableFile], options: ConvertOptions) -> tuple[Recipe, list[str]]:
-    first, nulls, known = files[0], options.spelling.nulls, columns_given(options)
-    named = [*known, *names_in(options.drop), *names_in(options.id)]
+    first, nulls, roles = files[0], options.spelling.nulls, columns_in(options)
+    named = [*roles, *names_in(options.drop), *names_in(options.id)]
     rest = len([file.schema() for file in files]) > 1 or first.goes_on  # where columns may be that the sample lacks
     for file in files:
         file.expect(named if rest else (), all_names="*" not in named)
     if not (options.header or first.spelled):
         raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
-    table, labels, told = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
+    table, labels, notes = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
     check_types(first.schema(), table, first.name, spelled=first.spelled)
     written = without(first.written([column.name for column in table.columns]), nulls)
     table = with_types(table, written, first.name)
-    told = [*first.told, *told, *written_otherwise([each for each in table.columns if each.name not in known], written)]
+    notes = [*first.notes, *notes, *written_otherwise([column for column in table.columns if column.name not in roles], written)]
     labels = replace(labels, words=tuple((options.label_map or {}).items()))
     if labels.column is not None:
         words = labels.words or options.labels_as == "words"
         sample = without(first.written([labels.column]) if words else first.sample().select([labels.column]), nulls)
         labels = typed_rule(labels, sample.column(0), options.labels_as, first.name)
-    return Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table), told
+    return Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table), notes
 
 
 def _checked(options: ConvertOptions, file: TableFile) -> Recipe:
@@ -92,10 +92,10 @@ class QuantileSample:
 
     def add(self, first_row: int, values: np.ndarray) -> None:
         """Take the values, float64 (n,), of rows from number `first_row` on; nan is skipped."""
-        known = ~np.isnan(values)
-        keys = random_keys(0, first_row + np.arange(len(values)))[known]
+        valid = ~np.isnan(values)
+        keys = random_keys(0, first_row + np.arange(len(values)))[valid]
         self._keys = np.concatenate([self._keys, keys])
-        self._values = np.concatenate([self._values, values[known]])
+        self._values = np.concatenate([self._values, values[valid]])
         if len(self._keys) > SAMPLE:
             kept = np.argpartition(self._keys, SAMPLE - 1)[:SAMPLE]
             self._keys, self._values = self._keys[kept], self._values[kept]
@@ -105,9 +105,9 @@ class QuantileSample:
         if not len(self._values):
             raise BadInputError(f"column {column.name!r} has no value to find bins from")
         ordered = np.sort(self._values)
-        places = np.ceil(np.arange(1, column.bins) * (len(ordered) / column.bins)).astype(np.int64)
-        found = np.unique(ordered[np.minimum(places, len(ordered) - 1)])
-        return tuple(found[found > ordered[0]].tolist())
+        ranks = np.ceil(np.arange(1, column.bins) * (len(ordered) / column.bins)).astype(np.int64)
+        edges = np.unique(ordered[np.minimum(ranks, len(ordered) - 1)])
+        return tuple(edges[edges > ordered[0]].tolist())
 
 
 class Moments:
@@ -133,7 +133,7 @@ class Moments:
     def standardised(self) -> list[tuple[float, float]]:
         """(centre, spread) of each that give mean 0 and deviation 1; (value, 1) if all are equal, (0, 1) on overflow."""
         sums = zip(self._count.tolist(), self._mean.tolist(), self._squares.tolist(), strict=True)
-        return [_standardised(*each) for each in sums]
+        return [_standardised(*moments) for moments in sums]
 
 
 def _standardised(count: float, mean: float, squares: float) -> tuple[float, float]:

@@ -108,7 +108,7 @@ class DocumentFiles(TableFile):
     @cached_property
     def _schema(self) -> pa.Schema:
         names = [FILE, LABEL, TEXT] if all(os.path.dirname(name) for name in self._files) else [FILE, TEXT]
-        return pa.schema([pa.field(name, pa.string()) for name in names], {f"streamcut.{each}": each for each in names})
+        return pa.schema([pa.field(name, pa.string()) for name in names], {f"streamcut.{name}": name for name in names})
 
     def sample(self) -> pa.RecordBatch:
         return next(self._batches(self._schema, BatchSize(SAMPLE_BYTES // 8, SAMPLE_ROWS // 8, SAMPLE_BYTES), cut=True))

@@ -38,8 +38,8 @@ def typed_rule(rule: LabelRule, column: pa.Array, labels_as: str, where: str) ->
 
     Raises BadInputError for labels that are mostly numbers: more than half of them, but not all.
     """
-    found = type_of(column)
-    rule = replace(rule, type=NUMBER if found == INTEGER else found)
+    kind = type_of(column)
+    rule = replace(rule, type=NUMBER if kind == INTEGER else kind)
     if rule.comparison is not None:
         return rule
     if rule.words:
@@ -81,11 +81,11 @@ class LabelReader(Labels):
     def missing(self, column: pa.Array) -> np.ndarray:
         """Which rows have no label, bool (n,)."""
         column = decoded(column)
-        found = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
+        missing = pc.is_null(column, nan_is_null=pa.types.is_floating(column.type))
         if kind_of(column.type) == "text" and not pa.types.is_null(column.type):
             nothing = pa.array(["", *(NULLS if self._rule.type not in (None, TEXT) else ())], column.type)
-            found = pc.or_(found, pc.is_in(column, nothing))
-        return found.to_numpy(zero_copy_only=False)
+            missing = pc.or_(missing, pc.is_in(column, nothing))
+        return missing.to_numpy(zero_copy_only=False)
 
     def read(self, column: pa.Array, place: Place) -> np.ndarray:
         """float64 (n,) labels of a column without missing ones. Raises BadInputError, naming the row."""

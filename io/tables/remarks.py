@@ -27,28 +27,28 @@ def remarks(data: Dataset) -> list[str]:
     recipe, statistics = data.recipe, data.manifest.statistics
     if recipe is None or recipe.table is None or recipe.labels.none:
         return []
-    found = _of_labels(recipe, statistics.labels)
+    notes = _of_labels(recipe, statistics.labels)
     if recipe.names is None or statistics.n_rows < _LEAST:
-        return found
-    return [*found, *_constant(data, recipe, len(recipe.names))]
+        return notes
+    return [*notes, *_constant(data, recipe, len(recipe.names))]
 
 
 def _of_labels(recipe: Recipe, labels: dict[float, int] | None) -> list[str]:
-    found = []
+    notes = []
     names = recipe.labels.names
     alike = defaultdict(list)
     for word in names.values():
         alike[word.strip().casefold()].append(word)
     for words in alike.values():
         if len(words) > 1:
-            found.append(f"labels {' and '.join(map(repr, words))} are spelled alike; if they are one, correct the data")
+            notes.append(f"labels {' and '.join(map(repr, words))} are spelled alike; if they are one, correct the data")
     if labels is not None and (names or all(label.is_integer() for label in labels)):
         few = [(names.get(label, f"{label:g}"), count) for label, count in labels.items() if count < _FEW]
         if few and len(labels) <= 1000:
             said = ", ".join(f"{word} {count}" for word, count in few[:5])
             more = f" and {len(few) - 5} others" if len(few) > 5 else ""
-            found.append(f"few rows of a label ({said}{more}): measures of them are unreliable")
-    return found
+            notes.append(f"few rows of a label ({said}{more}): measures of them are unreliable")
+    return notes
 
 
 def _constant(data: Dataset, recipe: Recipe, n_features: int) -> list[str]:
@@ -58,13 +58,13 @@ def _constant(data: Dataset, recipe: Recipe, n_features: int) -> list[str]:
     count, sums, squares = (statistics.dense(name, n_features) for name in ("nonzeros", "total", "squares"))
     several = np.maximum(count, 1.0)
     spread = 1.0 - (sums / several) ** 2 / np.maximum(squares / several, np.finfo(float).tiny)
-    found, owner = [], _owners(recipe)
+    notes, owner = [], _owners(recipe)
     for number, column in enumerate(recipe.table.columns):
         present = np.flatnonzero((owner == number) & (count > 0))
         same = len(present) == 1 and count[present[0]] == data.manifest.statistics.n_rows
         if not len(present) or (same and (column.role != NUMERIC or spread[present[0]] <= _SAME)):
-            found.append(f"column {column.name!r} is constant: uninformative ({given('drop', column.name)} leaves it out)")
-    return found
+            notes.append(f"column {column.name!r} is constant: uninformative ({given('drop', column.name)} leaves it out)")
+    return notes
 
 
 def _owners(recipe: Recipe) -> np.ndarray:

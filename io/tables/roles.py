@@ -66,30 +66,30 @@ def roles_of(
     """
     schema = sample.schema
     label = label_rule(schema, options.labels, where)
-    known, there = columns_given(options), {*schema.names, "*"}
-    for name in chain(known, names_in(options.drop), names_in(options.id), filter(None, (options.qid, options.weights))):
+    roles, there = columns_in(options), {*schema.names, "*"}
+    for name in chain(roles, names_in(options.drop), names_in(options.id), filter(None, (options.qid, options.weights))):
         if name not in there:
             raise UsageError(f"{where}: no column {name!r}; it has {', '.join(schema.names)}")
     others = {name for name in (label.column, options.qid, options.weights) if name is not None}
-    others |= {*names_in(options.drop), *names_in(options.id), *(set(named_in(schema, "file")) - set(known))}
-    if clash := sorted(others & set(known)):
-        raise UsageError(f"column {clash[0]!r} has two roles: {known[clash[0]].role}, and labels, qid, weights, id or dropped")
-    columns, told = [], []
-    free = [] if "*" in others else [name for name in schema.names if name.strip() and name not in {*known, *others}]
+    others |= {*names_in(options.drop), *names_in(options.id), *(set(named_in(schema, "file")) - set(roles))}
+    if clash := sorted(others & set(roles)):
+        raise UsageError(f"column {clash[0]!r} has two roles: {roles[clash[0]].role}, and labels, qid, weights, id or dropped")
+    columns, notes = [], []
+    free = [] if "*" in others else [name for name in schema.names if name.strip() and name not in {*roles, *others}]
     if empty := [name for name in free if goes_on and pa.types.is_null(schema.field(name).type)]:
         raise UsageError(
             f"{where}: no value of {'column' if len(empty) == 1 else 'columns'} {', '.join(empty)} is in the first "
             f"{sample.num_rows:,} rows, from which types are guessed; {given_role(','.join(empty))}"
         )
     for name in schema.names:
-        if name in known:
-            columns.append(known[name])
+        if name in roles:
+            columns.append(roles[name])
         elif name not in others and "*" not in others:
             column, why = _guessed(name, sample, options.ngrams, where)
             columns += [] if column is None else [column]
-            told += [f"column {name!r}: {why}"] if why else []
+            notes += [f"column {name!r}: {why}"] if why else []
     if not columns:
-        raise UsageError("; ".join([f"{where}: no column is left to make features from", *told]))
+        raise UsageError("; ".join([f"{where}: no column is left to make features from", *notes]))
     if len(columns) == 1 and columns[0].role == TEXT:
         only = columns[0]
         columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
@@ -101,7 +101,7 @@ def roles_of(
             raise UsageError(f"--cross: {'*'.join(cross)}: {bad!r} is not a categorical or binned column")
     missing, nulls = missing_in(options.missing)
     unnamed = 0 if options.header else len(schema)
-    return Table(tuple(columns), crosses, missing, options.qid, options.weights, nulls, unnamed), label, told
+    return Table(tuple(columns), crosses, missing, options.qid, options.weights, nulls, unnamed), label, notes
 
 
 def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
@@ -110,12 +110,12 @@ def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
     Raises UsageError for columns whose names would give the same features, BadInputError for categories that lose digits.
     """
     for name in [
-        each.name for each in table.columns if each.role == CATEGORICAL and pa.types.is_floating(values[each.name].type)
+        column.name for column in table.columns if column.role == CATEGORICAL and pa.types.is_floating(values[column.name].type)
     ]:
         if (pc.max(pc.abs(values[name])).as_py() or 0.0) >= EXACT:
             raise BadInputError(f"{where}: column {name!r} holds more digits than a number keeps; write its values as texts")
     wanted = {TEXT: TEXT, TIME: TIME, BINNED: NUMBER, NUMERIC: NUMBER}
-    columns = [replace(each, type=wanted.get(each.role) or type_of(values.column(each.name))) for each in table.columns]
+    columns = [replace(column, type=wanted.get(column.role) or type_of(values.column(column.name))) for column in table.columns]
     typed = replace(table, columns=tuple(columns))
     if twice := [key for key, count in Counter(typed.prefixes()).items() if count > 1]:
         raise UsageError(f"{where}: the names of two columns or crosses make the same features, {twice[0]!r}; rename one of them")
@@ -124,8 +124,8 @@ def with_types(table: Table, values: pa.RecordBatch, where: str) -> Table:
 
 def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
     """The LabelRule of the option --label for a table with these columns. Raises UsageError."""
-    if labels is None and (known := named_in(schema, "label")):
-        return LabelRule(column=known[0])
+    if labels is None and (declared := named_in(schema, "label")):
+        return LabelRule(column=declared[0])
     if labels is None:
         raise UsageError(
             f"{where}: --label is needed: the column with the labels, a comparison such as 'delay>15', or none for rows that "
@@ -143,18 +143,18 @@ def label_rule(schema: pa.Schema, labels: str | None, where: str) -> LabelRule:
 
 def named_in(schema: pa.Schema, what: str) -> list[str]:
     """The column with role `what` ("label", "file", "text") if the schema declares one; else none."""
-    found = (schema.metadata or {}).get(f"streamcut.{what}".encode())
-    return [found.decode()] if found is not None and found.decode() in schema.names else []
+    name = (schema.metadata or {}).get(f"streamcut.{what}".encode())
+    return [name.decode()] if name is not None and name.decode() in schema.names else []
 
 
-def columns_given(options: ConvertOptions) -> dict[str, Column]:
+def columns_in(options: ConvertOptions) -> dict[str, Column]:
     """{name: column} as the options specify. Raises UsageError."""
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
 
     def add(column: Column) -> None:
-        if column.name in found:
-            raise UsageError(f"column {column.name!r} has two roles: {found[column.name].role} and {column.role}")
-        found[column.name] = column
+        if column.name in columns:
+            raise UsageError(f"column {column.name!r} has two roles: {columns[column.name].role} and {column.role}")
+        columns[column.name] = column
 
     for name in names_in(options.categorical):
         add(Column(name, CATEGORICAL))
@@ -172,7 +172,7 @@ def columns_given(options: ConvertOptions) -> dict[str, Column]:
         if unknown := sorted(set(listed) - set(TIME_PARTS)):
             raise UsageError(f"--time: {text}: a time has no part {unknown[0]!r}; parts are {', '.join(TIME_PARTS)}")
         add(Column(name, TIME, parts=listed or _PARTS))
-    return found
+    return columns
 
 
 def _ngrams(wanted: str | None) -> tuple[int, int, bool]:
@@ -187,10 +187,10 @@ def _ngrams(wanted: str | None) -> tuple[int, int, bool]:
     return least, most, characters
 
 
-def names_in(given: Iterable[str] | str) -> list[str]:
-    if isinstance(given, str):
-        return [name.strip() for name in given.split(",") if name.strip()]
-    return [str(name) for name in given]
+def names_in(option: Iterable[str] | str) -> list[str]:
+    if isinstance(option, str):
+        return [name.strip() for name in option.split(",") if name.strip()]
+    return [str(name) for name in option]
 
 
 def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> tuple[Column | None, str]:
@@ -223,8 +223,8 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
             return None, f"looks like an identifier; left out ({also}{given('categorical', name)} takes it)"
     if kind == "number":
         return Column(name, NUMERIC), ""
-    if kind == "text" and (found := parts_of_texts(column)):
-        return Column(name, TIME, parts=found), ""
+    if kind == "text" and (defaults := parts_of_texts(column)):
+        return Column(name, TIME, parts=defaults), ""
     if kind == "text" and (odd := _odd_one_out(sample.column(name))) is not None:
         row, value = odd
         missing = "" if "," in value else f"{given('missing', value.strip())} if it is no value, else "
@@ -235,8 +235,8 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     alone = named_in(sample.schema, "text") == [name]
     if kind == "text" and (alone or of_words(column)):
         least, most, characters = _ngrams(ngrams)
-        told = "" if alone else f"taken as text, by its words ({given('categorical', name)} takes each text as one value)"
-        return Column(name, TEXT, ngrams=(least, most), characters=characters), told
+        note = "" if alone else f"taken as text, by its words ({given('categorical', name)} takes each text as one value)"
+        return Column(name, TEXT, ngrams=(least, most), characters=characters), note
     some = [text for text in column.slice(0, _FEW_ROWS).to_pylist() if text not in NULLS] if kind == "text" else []
     marked = bool(some) and all(map(_MARKED.fullmatch, some)) and not all(map(_NUMBER.fullmatch, some))
     why = f"numbers such as {some[0]!r} have to be plain, like 1234.5" if marked else "nearly all values differ"
@@ -248,14 +248,14 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
 
 def written_otherwise(columns: Iterable[Column], values: pa.RecordBatch) -> list[str]:
     """A sentence on each numeric one of `columns` whose values, as written, begin with zeros: they may be codes."""
-    found = []
+    notes = []
     for column in columns:
         texts, name = values.column(column.name), column.name
         if column.role == NUMERIC and kind_of(texts.type) == "text":
             for text in texts.filter(pc.match_substring_regex(texts, r"^\s*[-+]?0\d"))[:1].to_pylist():
                 as_written = f"({given('categorical', name)} takes values as they are written)"
-                found.append(f"column {name!r}: {text!r} is taken as a number, without the zeros before it {as_written}")
-    return found
+                notes.append(f"column {name!r}: {text!r} is taken as a number, without the zeros before it {as_written}")
+    return notes
 
 
 def names_are_data(first: pa.RecordBatch) -> bool | None:
@@ -276,47 +276,47 @@ def names_are_data(first: pa.RecordBatch) -> bool | None:
             words, again = words + 1, again + pc.is_in(pa.array([name]), column)[0].as_py()
     steps = {abs(after - before) for before, after in pairwise(numbers)}
     count = steps == {1.0} or (not steps and numbers in ([0.0], [1.0]))
-    if (numbers and not count and not all(each in _YEARS for each in numbers)) or (again > 1 and 2 * again > words):
+    if (numbers and not count and not all(number in _YEARS for number in numbers)) or (again > 1 and 2 * again > words):
         return True
     return None if numbers else False
 
 
 def of_words(column: pa.Array) -> bool:
     """Whether texts should be split into words: they are long, or most have several words and few are equal."""
-    known = column.drop_null()
-    if not len(known):
+    texts = column.drop_null()
+    if not len(texts):
         return False
-    if pc.mean(pc.utf8_length(known)).as_py() > _LONG:
+    if pc.mean(pc.utf8_length(texts)).as_py() > _LONG:
         return True
-    words = pc.add(pc.count_substring(pc.utf8_trim_whitespace(known), " "), 1)
-    return pc.mean(pc.greater_equal(words, _SEVERAL)).as_py() > 0.5 and pc.count_distinct(known).as_py() > len(known) / 2
+    words = pc.add(pc.count_substring(pc.utf8_trim_whitespace(texts), " "), 1)
+    return pc.mean(pc.greater_equal(words, _SEVERAL)).as_py() > 0.5 and pc.count_distinct(texts).as_py() > len(texts) / 2
 
 
 def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
     """The default parts if all texts are times, as guessed in CSV; else none."""
-    known = []
+    texts = []
     for text in column.to_pylist():
         if text and text not in NULLS and text.lower() not in ENDLESS:
             if not _TIME.match(text):
                 return ()
-            known.append(text)
-    if not known:
+            texts.append(text)
+    if not texts:
         return ()
     try:
-        times_of(pa.array(known))
+        times_of(pa.array(texts))
     except ValueOfRowError:
         return ()
-    return _PARTS if any(len(text) > len("2024-05-17") for text in known) else _PARTS[:2]
+    return _PARTS if any(len(text) > len("2024-05-17") for text in texts) else _PARTS[:2]
 
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
     """(row, value) of the first text that is not a number, if nearly all are, or many different ones and it alone is not."""
-    known = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text.strip() not in NULLS]
-    odd = [(row, text) for row, text in known if not _NUMBER.fullmatch(text.strip())]
-    if not odd or len(known) < _FEW_TEXTS:
+    texts = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text.strip() not in NULLS]
+    odd = [(row, text) for row, text in texts if not _NUMBER.fullmatch(text.strip())]
+    if not odd or len(texts) < _FEW_TEXTS:
         return None
-    alone = len({text for _, text in odd}) == 1 and len({text for _, text in known}) > max(_FEW_ROWS, len(known) / _SEVERAL)
-    return odd[0] if alone or len(odd) < (1 - _DISTINCT) * len(known) else None
+    alone = len({text for _, text in odd}) == 1 and len({text for _, text in texts}) > max(_FEW_ROWS, len(texts) / _SEVERAL)
+    return odd[0] if alone or len(odd) < (1 - _DISTINCT) * len(texts) else None
 
 
 def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:
@@ -325,8 +325,8 @@ def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = 
     spelled   all values are text (CSV), and types are guesses: reading will name the row that is not a number
     """
     for column in table.columns:
-        found = schema.field(column.name).type
-        kind = kind_of(found)
+        dtype = schema.field(column.name).type
+        kind = kind_of(dtype)
         fits = {
             NUMERIC: ("number", "bool"),
             BINNED: ("number", "bool"),
@@ -336,33 +336,33 @@ def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = 
         }[column.role]
         if spelled and kind == "text" and column.role in (NUMERIC, BINNED):
             continue
-        if kind not in fits and not pa.types.is_null(found):
-            raise BadInputError(f"{where}: column {column.name!r} holds {found}, but the recipe takes it as {column.in_words()}")
+        if kind not in fits and not pa.types.is_null(dtype):
+            raise BadInputError(f"{where}: column {column.name!r} holds {dtype}, but the recipe takes it as {column.in_words()}")
 
 
-def read_as(found: pa.DataType, column: Column, *, spelled: bool) -> pa.DataType:
+def read_as(dtype: pa.DataType, column: Column, *, spelled: bool) -> pa.DataType:
     """The type used to read a column of text: float64 for numbers; times stay as written.
 
     spelled   the text has no types (CSV): categories stay as written
     """
-    if kind_of(found) == "other":
-        return found
+    if kind_of(dtype) == "other":
+        return dtype
     if column.role in (NUMERIC, BINNED):
-        return found if pa.types.is_boolean(found) else pa.float64()
-    if pa.types.is_null(found) and not spelled:
+        return dtype if pa.types.is_boolean(dtype) else pa.float64()
+    if pa.types.is_null(dtype) and not spelled:
         return _UNSEEN.get(column.type or TEXT, pa.string())
-    if kind_of(found) == "time" and (pa.types.is_time(found) or column.type is None):
-        return pa.string() if spelled and column.role != TIME else found
-    return pa.string() if spelled or kind_of(found) in ("time", "text") else found
+    if kind_of(dtype) == "time" and (pa.types.is_time(dtype) or column.type is None):
+        return pa.string() if spelled and column.role != TIME else dtype
+    return pa.string() if spelled or kind_of(dtype) in ("time", "text") else dtype
 
 
 _UNSEEN = {BOOLEAN: pa.bool_(), INTEGER: pa.int64(), NUMBER: pa.float64()}  # types used to read a JSON column of nulls
 
 
-def label_read_as(found: pa.DataType, rule: LabelRule, *, spelled: bool) -> pa.DataType:
+def label_read_as(dtype: pa.DataType, rule: LabelRule, *, spelled: bool) -> pa.DataType:
     """The type used to read the labels of a text: float64 for numbers; words stay as written."""
     if spelled and (rule.words or rule.learned):
         return pa.string()
-    if pa.types.is_null(found):
+    if pa.types.is_null(dtype):
         return _UNSEEN.get(rule.type or TEXT, pa.string())
-    return pa.float64() if pa.types.is_integer(found) else found
+    return pa.float64() if pa.types.is_integer(dtype) else dtype

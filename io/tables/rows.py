@@ -41,9 +41,9 @@ def unusual(recipe: Recipe, unseen: Mapping[str, int], unfit: Mapping[str, int])
         return Counter()
     assert recipe.table is not None
     types = {column.name: column.type for column in recipe.table.columns}
-    found = Counter({f"values of {name} that training did not see": count for name, count in unseen.items()})
-    found.update({f"values of {name} that are {_NOT[types[name] or TIME]}": count for name, count in unfit.items()})
-    return found
+    counts = Counter({f"values of {name} that training did not see": count for name, count in unseen.items()})
+    counts.update({f"values of {name} that are {_NOT[types[name] or TIME]}": count for name, count in unfit.items()})
+    return counts
 
 
 class RowMaker:
@@ -93,27 +93,27 @@ class RowMaker:
         Its first row is number `row` of `file` and `first_row` overall.
         Raises BadInputError naming the file, the row and the column.
         """
-        given, counters, kept = batch.num_rows, Counter[str](), batch.select(self.keep)
+        n_rows, counters, kept = batch.num_rows, Counter[str](), batch.select(self.keep)
         batch = without(batch, self.table.nulls)
-        rows = np.arange(row, row + given)
+        rows = np.arange(row, row + n_rows)
         if self.reads_labels:
             batch, rows = self._labelled(batch, file, rows, counters)
         place = Place(file, rows, first_row)
-        found = self.encoder.encode(batch, place)
-        counters.update(unusual(self.recipe, found.unseen, found.unfit))
+        encoded = self.encoder.encode(batch, place)
+        counters.update(unusual(self.recipe, encoded.unseen, encoded.unfit))
         y = np.zeros(batch.num_rows)
         if self.reads_labels:
             y = self._labels.read(batch.column(self.recipe.labels.column), place)
         chunk = Chunk(
-            found.indptr,
-            found.indices,
-            self._values(found.data, found.indptr, place),
+            encoded.indptr,
+            encoded.indices,
+            self._values(encoded.data, encoded.indptr, place),
             y,
             self._qid(batch, place),
             self._weight(batch, place),
             first_row,
         )
-        labelled = None if len(rows) == given else rows - row
+        labelled = None if len(rows) == n_rows else rows - row
         kept = kept if labelled is None else kept.take(pa.array(labelled))
         return chunk, counters, kept if self.keep else None, labelled
 

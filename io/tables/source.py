@@ -87,8 +87,8 @@ class TableSource:
             files = [form.reader_class()(path, options.spelling) for path in paths]
             for file in files:
                 expect_room(options.memory, file.batch_bytes, file.name)
-            recipe, told = recipe_of(files, options)
-        return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, told=told)
+            recipe, notes = recipe_of(files, options)
+        return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, told=notes)
 
     @classmethod
     def scoring(cls, form: Format, paths: Sequence[Any], recipe: Recipe, raw: Raw) -> Self:
@@ -98,7 +98,7 @@ class TableSource:
             raise BadInputError(f"{where}: a table, but the model takes {recipe.in_words()}; convert it as the training data was")
         if raw.labelled and recipe.labels.none:
             raise UsageError("the model was trained on rows without labels")
-        files = [form.reader_class()(each, recipe.table.spelling) for each in paths]
+        files = [form.reader_class()(path, recipe.table.spelling) for path in paths]
         how = (raw.labelled, raw.missing_labels, raw.keep)
         if how not in recipe.prepared:  # else its encoder was made for the rows before
             options = ConvertOptions(recipe=recipe, missing_labels=raw.missing_labels)
@@ -122,7 +122,7 @@ class TableSource:
         return self.maker.finished_recipe()
 
     def begin(self, sizes: Sizes) -> None:
-        """Find bins, means and words by a pass over the rows for each, if the recipe is to be learned. See Source."""
+        """Find bins, means and words, each by a pass over the rows, if the recipe is to be learned. See Source."""
         self._sizes, options, recipe = sizes, self._options, self.maker.recipe
         if options.recipe is not None:
             return
@@ -150,23 +150,23 @@ class TableSource:
         """See Source."""
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
-        groups, given, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings"))
+        groups, first_row, codings = GroupCheck(), begin["given"], LabelCodings(begin.get("codings"))
         for at, (chunk, unusual, kept, labelled) in self._made(_At(begin["file"], begin["row"], begin["read"])):
             file = self.files[at.file]
-            place = {**at._asdict(), "given": given, "counters": dict(self.counters), "taken": file.taken}
+            state = {**at._asdict(), "given": first_row, "counters": dict(self.counters), "taken": file.taken}
             if self._one_coding:
-                place["codings"] = codings.state()
+                state["codings"] = codings.state()
                 codings.add(file.name, at.row, chunk.y)
             self.counters.update(unusual)
             if chunk.n_rows == 0:
                 continue
             if self._kept is not None and kept is not None:
                 self._kept.append(kept)
-            chunk = replace(chunk, first_row=given)
+            chunk = replace(chunk, first_row=first_row)
             if chunk.qid is not None and not self._options.group_by_qid:
                 groups.expect_new(chunk.qid, file.name, at.row + (np.arange(chunk.n_rows) if labelled is None else labelled))
-            yield chunk, place
-            given += chunk.n_rows
+            yield chunk, state
+            first_row += chunk.n_rows
         if self._one_coding:
             codings.end(self.maker.recipe.labels.column)
 
@@ -239,16 +239,16 @@ class TableSource:
         typed = [pa.field(name, self._type(file, schema.field(name).type, name, roles.get(name))) for name in columns]
         return pa.schema(typed)
 
-    def _type(self, file: TableFile, found: pa.DataType, name: str, column: Column | None) -> pa.DataType:
+    def _type(self, file: TableFile, dtype: pa.DataType, name: str, column: Column | None) -> pa.DataType:
         """The type used to read a column; a guess from the first file holds for all."""
         labels = self.maker.recipe.labels
         if not file.guesses:
             codes = name == labels.column if column is None else column.role == CATEGORICAL
-            return pa.dictionary(pa.int32(), found) if codes and is_text(found) else found
+            return pa.dictionary(pa.int32(), dtype) if codes and is_text(dtype) else dtype
         if column is not None:
-            found = read_as(found, column, spelled=file.spelled)
+            dtype = read_as(dtype, column, spelled=file.spelled)
         elif name == labels.column:
-            found = label_read_as(found, labels, spelled=file.spelled)
-        elif name != self.maker.table.qid and pa.types.is_integer(found):
-            found = pa.float64()
-        return self._types.setdefault(name, found)
+            dtype = label_read_as(dtype, labels, spelled=file.spelled)
+        elif name != self.maker.table.qid and pa.types.is_integer(dtype):
+            dtype = pa.float64()
+        return self._types.setdefault(name, dtype)

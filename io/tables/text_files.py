@@ -109,22 +109,22 @@ class CsvFile(TextFile):
 
     spelled = True
 
-    _given: str | None = None  # the delimiter, unless it is found
+    _fixed: str | None = None  # the delimiter, None: guessed
 
     def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
         super().__init__(path, spelling)
-        self._delimiter, self._decimal = self._given or ",", "."
+        self._delimiter, self._decimal = self._fixed or ",", "."
         self._head = b""  # the bytes that types were guessed from
 
     @property
-    def told(self) -> list[str]:
+    def notes(self) -> list[str]:
         """What was guessed about the text, if it is unusual."""
         mark = "tabs" if self._delimiter == "\t" else repr(self._delimiter)
-        found = [f"columns are separated by {mark}"] if self._delimiter != (self._given or ",") else []
-        found += ["decimals are written with a comma"] if self._decimal == "," else []
+        notes = [f"columns are separated by {mark}"] if self._delimiter != (self._fixed or ",") else []
+        notes += ["decimals are written with a comma"] if self._decimal == "," else []
         if self._names is None and names_are_data(self.sample()) is None:
-            found.append(f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)")
-        return found
+            notes.append(f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)")
+        return notes
 
     def written(self, names: Sequence[str]) -> pa.RecordBatch:
         self.sample()
@@ -135,7 +135,7 @@ class CsvFile(TextFile):
         mark = _SEP.match(head)
         self._skipped = mark.end() if mark else len(BOM) if head.startswith(BOM) else 0
         head = head[self._skipped :]
-        self._delimiter, self._decimal = _marks(head, mark[1].decode() if mark and self._given is None else self._given)
+        self._delimiter, self._decimal = _marks(head, mark[1].decode() if mark and self._fixed is None else self._fixed)
         if not self._spelling.header:
             names = re.split(rb"[\r\n]", head, maxsplit=1)[0].replace(b'"', b"").split(self._delimiter.encode())
             numbered = [str(number) for number in range(len(names))]
@@ -214,7 +214,7 @@ class CsvFile(TextFile):
 class TsvFile(CsvFile):
     """The same with tabs."""
 
-    _given = "\t"
+    _fixed = "\t"
 
 
 def _marks(head: bytes, delimiter: str | None) -> tuple[str, str]:
@@ -292,14 +292,14 @@ class JsonFile(TextFile):
     def _rows(self, block: bytes, schema: pa.Schema, first: int) -> pa.RecordBatch:
         """The rows of whole lines, the first of which is number `first`."""
         self._expect_utf8(block, first)
-        found = None
+        batch = None
         if self._all_names:
             with suppress(pa.ArrowException):  # of keys that are not read, whose types may change
-                found = self._parsed(block, schema, "infer")
-            if found is None or not set(self.schema().names).issuperset(found.schema.names):
+                batch = self._parsed(block, schema, "infer")
+            if batch is None or not set(self.schema().names).issuperset(batch.schema.names):
                 self._expect_names(block, first)
         try:
-            return (self._parsed(block, schema) if found is None else found).select(schema.names)
+            return (self._parsed(block, schema) if batch is None else batch).select(schema.names)
         except pa.ArrowException as error:
             raise BadInputError(f"{self.name}: {self._error(str(error), first)}") from None
 

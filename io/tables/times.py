@@ -33,16 +33,16 @@ ENDLESS = frozenset(f"{sign}{word}" for sign in ("", "+", "-") for word in ("inf
 _READINGS = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
 
 
-def check_zone(found: pa.DataType) -> None:
+def check_zone(dtype: pa.DataType) -> None:
     """Raise ColumnTypeError for an unknown time zone."""
-    if pa.types.is_dictionary(found):
-        found = found.value_type
-    if not pa.types.is_timestamp(found) or found.tz is None:
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    if not pa.types.is_timestamp(dtype) or dtype.tz is None:
         return
     try:
-        pc.hour(pa.array([0], found))
+        pc.hour(pa.array([0], dtype))
     except pa.ArrowInvalid:
-        zone = found.tz if len(found.tz) <= 60 else f"{found.tz[:60]}…"
+        zone = dtype.tz if len(dtype.tz) <= 60 else f"{dtype.tz[:60]}…"
         raise ColumnTypeError(f"holds times of the time zone {zone!r}, which is unknown") from None
 
 
@@ -105,19 +105,19 @@ def times_of(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
 
 
 def _within_calendar(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    raw, found = _numbers(column), column.type
-    if pa.types.is_time(found):
-        least, end = 0, _DAY * _SECOND[found.unit]
-    elif pa.types.is_date32(found):
+    raw, dtype = _numbers(column), column.type
+    if pa.types.is_time(dtype):
+        least, end = 0, _DAY * _SECOND[dtype.unit]
+    elif pa.types.is_date32(dtype):
         least, end = _FIRST // _DAY, _END // _DAY
     else:
-        per_second = _SECOND["ms"] if pa.types.is_date64(found) else _SECOND[found.unit]
+        per_second = _SECOND["ms"] if pa.types.is_date64(dtype) else _SECOND[dtype.unit]
         least, end = max(_FIRST * per_second, -(1 << 63) + 2), min(_END * per_second, (1 << 63) - 1)
     if not len(raw) or (least <= raw.min() and raw.max() < end):
         return column, np.zeros(len(raw), bool)
     outside = (raw < least) | (raw >= end)
     lost = outside & column.is_valid().to_numpy(zero_copy_only=False)
-    return pc.if_else(pa.array(~outside), column, pa.scalar(None, found)), lost
+    return pc.if_else(pa.array(~outside), column, pa.scalar(None, dtype)), lost
 
 
 def _numbers(column: pa.Array) -> np.ndarray:
@@ -133,15 +133,15 @@ def _of_texts(column: pa.Array) -> tuple[pa.Array, np.ndarray]:
             return _within_calendar(column.cast(reading).cast(pa.timestamp(reading.unit)))
         except pa.ArrowInvalid:
             continue
-    found, endless = [], np.zeros(len(column), bool)
+    times, endless = [], np.zeros(len(column), bool)
     for row, text in enumerate(column.to_pylist()):
         time = None if text is None else time_of(text)
         if time is None and text is not None:
             endless[row] = text.lower() in ENDLESS
             if not endless[row] and text not in NULLS:
                 raise ValueOfRowError(row, f"{text!r} is not an ISO 8601 time (2024-05-17 13:45:00)")
-        found.append(time)
-    column, lost = _within_calendar(pa.array(found, pa.int64()).view(pa.timestamp("us")))
+        times.append(time)
+    column, lost = _within_calendar(pa.array(times, pa.int64()).view(pa.timestamp("us")))
     return column, lost | endless
 
 

@@ -105,8 +105,8 @@ def _texts(words: pa.Array, kind: str) -> tuple[pa.Array, np.ndarray]:
             return spelled_times(words)
     written = texts_of(words)
     texts = [spelled(text, kind) for text in written]
-    for place, (text, old) in enumerate(zip(texts, written, strict=True)):
-        odd[place] = text is None or (kind == TIME and text == "" and old not in NULLS)  # a time out of the calendar is missing
+    for row, (text, old) in enumerate(zip(texts, written, strict=True)):
+        odd[row] = text is None or (kind == TIME and text == "" and old not in NULLS)  # a time out of the calendar is missing
     texts = [old if text is None else text for text, old in zip(texts, written, strict=True)]
     return pa.array(texts, pa.large_string()), odd
 
