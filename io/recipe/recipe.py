@@ -47,8 +47,8 @@ class LabelRule:
         """{number: word}; empty when two words share a number, since the inverse is then ambiguous."""
         if self.comparison is not None:
             return {-1.0: self.comparison.opposite, 1.0: str(self.comparison)}
-        found = {number: word for word, number in self.words}
-        return found if len(found) == len(self.words) else {}
+        names = {number: word for word, number in self.words}
+        return names if len(names) == len(self.words) else {}
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Recipe:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def version(self) -> int:
@@ -148,10 +148,10 @@ class Recipe:
                 record["names"] = _texts(record["names"])
             if record.get("table") is not None:
                 record["table"] = Table.from_record(record["table"])
-            found = cls(**record)
-            if found.version != version:
-                raise ValueError(f"a recipe of version {version} whose columns are those of version {found.version}")
-            return found
+            recipe = cls(**record)
+            if recipe.version != version:
+                raise ValueError(f"a recipe of version {version} whose columns are those of version {recipe.version}")
+            return recipe
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise ValueError(f"not well-formed: {error}") from None
 
@@ -168,10 +168,10 @@ def _label_rule(record: dict[str, Any]) -> LabelRule:
     return LabelRule(words=words, comparison=comparison, **record)
 
 
-def _texts(found: Any) -> tuple[str, ...]:
-    if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
+def _texts(texts: Any) -> tuple[str, ...]:
+    if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise ValueError("names are a list of texts")
-    return tuple(found)
+    return tuple(texts)
 
 
 # --- comparison ---------------------------------------------------------------------------------------------------------------
@@ -181,9 +181,9 @@ PLAIN = Recipe()  # of data with no stated recipe
 
 def require_same(there: Recipe | None, here: Recipe | None, what: str, than: str = "the model's training data") -> None:
     """Raise BadInputError, naming the difference, unless `what`, with recipe `here`, has the features of `than`."""
-    found = difference(there or PLAIN, here or PLAIN)
-    if found is not None:
-        raise BadInputError(f"{what}: prepared by another recipe than {than}: {found}")
+    mismatch = difference(there or PLAIN, here or PLAIN)
+    if mismatch is not None:
+        raise BadInputError(f"{what}: prepared by another recipe than {than}: {mismatch}")
 
 
 def difference(there: Recipe, here: Recipe) -> str | None:
@@ -191,12 +191,12 @@ def difference(there: Recipe, here: Recipe) -> str | None:
     if (there.form, there.hash_bits) != (here.form, here.hash_bits):
         return f"{there.in_words()} there, {here.in_words()} here"
     if there.table is not None and here.table is not None:
-        found = _tables(there.table, here.table)
-        if found is None and there.hash_bits is None and there.names != here.names and not _goes_on(there.names, here.names):
-            found = (
+        mismatch = _tables(there.table, here.table)
+        if mismatch is None and there.hash_bits is None and there.names != here.names and not _goes_on(there.names, here.names):
+            mismatch = (
                 "the categories were numbered anew; prepare these data with the recipe of the others (--recipe MODEL or STORE)"
             )
-        return found
+        return mismatch
     if there.layer != here.layer:
         return "{} there, {} here".format(*("X" if one.layer is None else f"layer {one.layer!r}" for one in (there, here)))
     if there.names is not None and here.names is not None:

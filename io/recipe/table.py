@@ -29,7 +29,7 @@ class Column:
     name    of the column
     role    "numeric": its value is a feature's value; "binned": a category for the interval between `edges` that holds it;
             "categorical": a category; "text": words; "time": categories of its `parts`
-    bins    the number requested; `edges` (increasing) are those found, empty until then
+    bins    the number requested; `edges` (increasing) are those of the data, empty until then
     ngrams  (least, most) neighbouring words of a text; `characters`: runs of characters instead
     bare    the words of a text are keys without the column's name as prefix
     type    of its values, one of TYPES, which gives them one spelling in every container; None until it is found
@@ -104,18 +104,18 @@ class Spelling:
 
 def missing_in(option: str) -> tuple[str, tuple[str, ...]]:
     """(one of MISSING, spellings of missing values) of the option --missing. Raises UsageError for two of MISSING."""
-    listed = [each.strip() for each in option.split(",") if each.strip()]
-    chosen = [each for each in listed if each in MISSING]
+    listed = [text.strip() for text in option.split(",") if text.strip()]
+    chosen = [text for text in listed if text in MISSING]
     if len(chosen) > 1:
         raise UsageError(f"--missing: {' and '.join(chosen)} exclude each other")
-    return (chosen or [MISSING[0]])[0], tuple(each for each in listed if each not in MISSING)
+    return (chosen or [MISSING[0]])[0], tuple(text for text in listed if text not in MISSING)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """How a row of a table becomes features: `columns` in the order of the table, then `crosses` of two categories or more.
 
-    missing     "own": a missing value is a category of its own, or a 0 and an indicator; "zero": it has no feature; "error"
+    missing     "own": a missing value is a category, or a 0 and an indicator; "zero": it has no feature; "error"
     qid, weight   columns with the group and the weight of a row
     nulls       texts (and the numbers that they spell) that stand for no value, in every column
     unnamed     the number of columns of text without a line of names, where these are 0, 1, …; 0: there are names
@@ -147,18 +147,18 @@ class Table:
 
     def prefixes(self) -> list[str]:
         """Prefixes of the keys of each column, part of a time and cross; the whole keys of numbers."""
-        found = []
+        prefixes = []
         for column in self.columns:
             name = self.key(column.name)
             if column.role == NUMERIC:
-                found.append(name)
+                prefixes.append(name)
             elif column.role == TIME:
-                found += [f"{name}.{part}=" for part in column.parts]
+                prefixes += [f"{name}.{part}=" for part in column.parts]
             elif not column.bare:
-                found.append(f"{name}=")
+                prefixes.append(f"{name}=")
             if self.missing == "own" and column.role != TEXT:
-                found.append(f"{name}{ABSENT}")
-        return found + ["*".join(map(self.key, cross)) + "=" for cross in self.crosses]
+                prefixes.append(f"{name}{ABSENT}")
+        return prefixes + ["*".join(map(self.key, cross)) + "=" for cross in self.crosses]
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
