@@ -63,7 +63,7 @@ def destination(path: str | os.PathLike) -> Destination:
 
 @contextmanager
 def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, replace: bool = True) -> Iterator[Sink]:
-    """Receives the bytes for the output `path` (`size` of them in all, if known).
+    """Receives the bytes for the output `path` (`size` of them in all, unless None).
 
     Unless `replace`, AppearedError if a file of this name has appeared meanwhile. Raises DiskFullError, NotFoundError.
     """
@@ -77,25 +77,25 @@ def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, rep
             with open(file.name, "rb") as whole:
                 answer(url, put, url, whole, doing="written")
         return
-    place = destination(path)
+    target = destination(path)
     with disk_full(path, size):
-        if place.through:
-            if place.descriptor is None:
-                handle = os.open(place.path, os.O_WRONLY | os.O_NOCTTY)
+        if target.through:
+            if target.descriptor is None:
+                handle = os.open(target.path, os.O_WRONLY | os.O_NOCTTY)
             else:
                 for stream in (sys.stdout, sys.stderr):  # flush their buffers first
                     if stream is not None:
                         stream.flush()
-                handle = os.dup(place.descriptor)
+                handle = os.dup(target.descriptor)
             try:
                 yield Sink(handle, prefix)
             finally:
                 os.close(handle)
             return
-        _remove_leftovers(place.path)
-        mode = None if place.mode is None else stat.S_IMODE(place.mode)
+        _remove_leftovers(target.path)
+        mode = None if target.mode is None else stat.S_IMODE(target.mode)
         try:
-            with replacing(place.path, prefix=prefix, mode=mode, replace=replace) as file:
+            with replacing(target.path, prefix=prefix, mode=mode, replace=replace) as file:
                 yield file
         except FileExistsError:
             raise _appeared(path) from None
@@ -129,10 +129,10 @@ def reserved(path: str | os.PathLike) -> Iterator[None]:
 
     Object stores have no locks, and what is written through needs none.
     """
-    if is_url(path) or (place := destination(path)).through:
+    if is_url(path) or (target := destination(path)).through:
         yield
         return
-    lock = _lock_name(place.path)
+    lock = _lock_name(target.path)
     with locked(lock, os.fspath(path), required=False, remove=True):
         _held.add(lock)
         try:

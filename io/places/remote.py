@@ -35,7 +35,7 @@ OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
 _PIECE = 4 << 20  # bytes of an object in one request
-AHEAD = 7  # pieces in flight, beside the one that is read
+AHEAD = 7  # pieces in flight, in addition to the one that is read
 AHEAD_BYTES = (AHEAD + 2) * _PIECE
 
 
@@ -265,9 +265,9 @@ def read_object(url: str, first: int = -1) -> bytes:
         return file.read(first)  # type: ignore[return-value]
 
 
-def fetch_object(url: str, place: str | os.PathLike) -> None:
-    """Copy the object into the local file `place`. Raises NotFoundError, DiskFullError."""
-    with RemoteFile(url, 1) as source, disk_full(place), open(place, "wb") as file:
+def fetch_object(url: str, path: str | os.PathLike) -> None:
+    """Copy the object into the local file `path`. Raises NotFoundError, DiskFullError."""
+    with RemoteFile(url, 1) as source, disk_full(path), open(path, "wb") as file:
         shutil.copyfileobj(source, file, _PIECE)
 
 
@@ -296,10 +296,10 @@ class RemoteFile(io.RawIOBase):
     def __init__(self, url: str, ahead: int = 0) -> None:
         self._ahead = ahead
         try:
-            found = about(url)
+            info = about(url)
         except MissingError:
             raise no_bucket(url) or NotFoundError(f"{url}: no such file") from None
-        self._url, self.size, self._tag, self._position = url, found["size"], found.get("e_tag"), 0
+        self._url, self.size, self._tag, self._position = url, info["size"], info.get("e_tag"), 0
         self._coming: deque[Future[bytes]] = deque()
         self._asked, self._piece = 0, memoryview(b"")
 

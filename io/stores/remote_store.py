@@ -59,7 +59,7 @@ class ChunkCache:
                     raise UsageError(f"STREAMCUT_CACHE_DIR: {self.folder}: holds other files; give an empty folder, or a new one")
                 tag.write_bytes(_SIGNATURE)
             self._store.mkdir(exist_ok=True)
-            used = sum(each.stat().st_size for each in self.folder.rglob("*") if each.is_file())
+            used = sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
             self._left = int(_PART * shutil.disk_usage(self.folder).free) if size is None else size - used
         except OSError as error:
             raise NotFoundError(f"STREAMCUT_CACHE_DIR: {self.folder}: {error.strerror}") from None
@@ -73,13 +73,13 @@ class ChunkCache:
     def get(self, name: str) -> bytes | None:
         """The chunk, None when it is not cached."""
         try:
-            return read_file(self._place(name))
+            return read_file(self._path(name))
         except OSError:
             return None
 
     def has(self, name: str) -> bool:
         """Whether the chunk is cached."""
-        return self._place(name).is_file()
+        return self._path(name).is_file()
 
     def put(self, name: str, content: bytes) -> None:
         """Keep the chunk if it fits; errors are logged, not raised."""
@@ -92,7 +92,7 @@ class ChunkCache:
                 return
             self._left -= len(content)
         try:
-            self._place(name).write_bytes(content)  # one that is not whole is not what its reader expects, and fetched again
+            self._path(name).write_bytes(content)  # one that is not whole is not what its reader expects, and fetched again
         except OSError as error:
             log.warning("the cache %s takes no more: %s", self.folder, error.strerror or error)
             self._left = -1
@@ -101,9 +101,9 @@ class ChunkCache:
     def forget(self, name: str) -> None:
         """Remove a chunk that proved damaged."""
         with suppress(OSError):
-            self._place(name).unlink()
+            self._path(name).unlink()
 
-    def _place(self, name: str) -> Path:
+    def _path(self, name: str) -> Path:
         return self._store / name.replace("/", "-")
 
 

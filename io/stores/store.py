@@ -45,7 +45,7 @@ def expect_files_only(root: str) -> None:
 
 
 class Store(ShownDataset):
-    """A store in a folder, a Dataset (`io/dataset.py`). Safe to read from several threads, each with buffers of its own.
+    """A store in a folder, a Dataset (`io/dataset.py`). Safe to read from several threads that have separate buffers.
 
     Here it is of the native backend: each array is one file, which is read into a reused buffer, its length and checksum
     compared, and decompressed into a preallocated array. Nothing is allocated and nothing is copied twice.

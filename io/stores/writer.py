@@ -120,7 +120,7 @@ class StoreWriter:
         self._kept = {entry(0)}  # the names of files of an earlier run to go on from
         self._pending: list[Chunk] = []
         self._entries = 0  # of them
-        self._least = 0  # size of pending rows, all of one group, below which it is not worth looking for its end
+        self._least = 0  # size of pending rows, all of one group, below which its end is not looked for
         self._blocks: deque[tuple[int, dict]] = deque()  # first row and position of blocks with rows that are not handed out
         self._in_flight: deque[tuple[Future[ShardInfo], dict]] = deque()  # shards being written, and where to read on after them
         self._begun = False
