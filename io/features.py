@@ -40,9 +40,9 @@ class FeatureStatistics:
 
     def dense(self, name: str, n_features: int) -> np.ndarray:
         """The array `name` with an element for every feature; 0 for features that do not occur."""
-        found = getattr(self, name)
-        out = np.zeros(n_features, found.dtype)
-        out[self.index] = found
+        values = getattr(self, name)
+        out = np.zeros(n_features, values.dtype)
+        out[self.index] = values
         return out
 
     def to_bytes(self) -> bytes:
@@ -56,16 +56,16 @@ class FeatureStatistics:
         """The inverse of `to_bytes`. Raises ValueError for anything else."""
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                found = {field.name: archive[field.name] for field in fields(cls)}
+                arrays = {field.name: archive[field.name] for field in fields(cls)}
         except Exception as error:  # zipfile passes on any error of its layers
             raise ValueError(f"not feature statistics: {error}") from None
-        index = found["index"]
-        for name, array in found.items():
+        index = arrays["index"]
+        for name, array in arrays.items():
             if array.dtype != (np.int64 if name in ("index", "nonzeros") else np.float64) or array.shape != index.shape:
                 raise ValueError(f"{name} is {array.dtype} {array.shape}")
         if len(index) and (index[0] < 0 or index[-1] >= n_features or (np.diff(index) <= 0).any()):
             raise ValueError("index is not increasing within the features")
-        return cls(**found)
+        return cls(**arrays)
 
 
 class FeatureTally:
@@ -100,14 +100,14 @@ def feature_statistics(data: Dataset) -> FeatureStatistics:
 
 def by_passes(data: Dataset, at_once: int = MOST_FEATURES) -> FeatureStatistics:
     """The same from the rows alone: one pass for every `at_once` features, which take BYTES each meanwhile."""
-    n_features, buffers, found = data.manifest.statistics.n_features, data.buffers(), []
+    n_features, buffers, parts = data.manifest.statistics.n_features, data.buffers(), []
     for first in range(0, max(n_features, 1), at_once):
         table = np.zeros((min(at_once, max(n_features - first, 1)), 4))
         for shard in range(len(data.manifest.shards)):
             _add(data.read(shard, buffers), first, table)
-        found.append(_occurring(table, first))
+        parts.append(_occurring(table, first))
     return FeatureStatistics(
-        *(np.concatenate([getattr(part, field.name) for part in found]) for field in fields(FeatureStatistics))
+        *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(FeatureStatistics))
     )
 
 
@@ -144,21 +144,21 @@ def spread_of(data: Dataset) -> Spread:
     Σx²/n − mean² cancels for values far from 0. Such features are summed again about one of their values, which makes constant
     ones exactly 0 (Chan, Golub & LeVeque 1983).
     """
-    found, statistics = feature_statistics(data), data.manifest.statistics
-    largest, total, squares, weight = found.largest, found.total, found.squares, float(statistics.n_rows)
+    features, statistics = feature_statistics(data), data.manifest.statistics
+    largest, total, squares, weight = features.largest, features.total, features.squares, float(statistics.n_rows)
     if statistics.weight_sum is not None:  # summed shard by shard
-        (largest, total, squares, _), weight = _about(data, found.index, np.zeros(len(found.index)))
+        (largest, total, squares, _), weight = _about(data, features.index, np.zeros(len(features.index)))
     mean = total / weight
     variance = squares / weight - mean * mean
     far = np.flatnonzero(variance <= _FAR * (squares / weight))
     if len(far) > 0:
         start = np.copysign(largest[far], total[far])
-        (_, moved, squared, there), _ = _about(data, found.index[far], start)
+        (_, moved, squared, there), _ = _about(data, features.index[far], start)
         moved -= (weight - there) * start  # rows without the feature
         squared += (weight - there) * start * start
         mean[far] = start + moved / weight
         variance[far] = np.maximum(squared / weight - (moved / weight) ** 2, 0.0)
-    return Spread(found.index, largest, mean, variance)
+    return Spread(features.index, largest, mean, variance)
 
 
 def in_order(total: float, values: np.ndarray) -> float:

@@ -39,23 +39,23 @@ class JoinedStores(ShownDataset):
         self.path = shlex.join(self.paths)
         for store in stores[1:]:
             require_same(first.recipe, store.recipe, str(store.path), str(first.path))
-            there, here = ((each.recipe or Recipe()).names for each in (first, store))
+            there, here = ((data.recipe or Recipe()).names for data in (first, store))
             if there is not None and here is not None and len(here) > len(there):
                 raise BadInputError(
                     f"{store.path}: feature {len(there)} (0-based), {here[len(there)]!r}, is none of {first.path}"
                 )
             if (first.recipe or Recipe()).labels != (store.recipe or Recipe()).labels:
                 raise BadInputError(f"{store.path}: its labels are other words, or of another column, than those of {first.path}")
-        found = [store.manifest.statistics for store in stores]
-        if len({(each.groups is None, each.weight_sum is None) for each in found}) > 1:
+        parts = [store.manifest.statistics for store in stores]
+        if len({(part.groups is None, part.weight_sum is None) for part in parts}) > 1:
             raise BadInputError(f"{self.path}: some stores have qid or weights and others do not")
-        if found[0].groups is not None:
+        if parts[0].groups is not None:
             for one, following in pairwise(stores):
                 last, begins = one.read(len(one.manifest.shards) - 1).qid, following.read(0).qid
                 if last is not None and begins is not None and last[-1] == begins[0]:
                     raise BadInputError(f"{following.path}: begins with qid {begins[0]}, with which {one.path} ends")
         shards = tuple(shard for store in stores for shard in store.manifest.shards)
-        statistics = reduce(_sum, found)
+        statistics = reduce(_sum, parts)
         kept = all(FEATURES in store.manifest.extras for store in stores)
         self.manifest = Manifest(
             statistics,

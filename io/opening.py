@@ -46,13 +46,13 @@ def open_dataset(path: str | os.PathLike, *, cached: bool = True) -> Store:
         from streamcut.io.stores.remote_store import open_remote
 
         return open_remote(name, cached)
-    place = Path(name)
-    if not place.exists():
-        raise NotFoundError(f"{place}: no such file or directory")
-    if not os.path.lexists(place / MANIFEST):
-        raise _no_store(place)
-    manifest = read_manifest(place / MANIFEST)
-    store = store_of(str(place), manifest)
+    folder = Path(name)
+    if not folder.exists():
+        raise NotFoundError(f"{folder}: no such file or directory")
+    if not os.path.lexists(folder / MANIFEST):
+        raise _no_store(folder)
+    manifest = read_manifest(folder / MANIFEST)
+    store = store_of(str(folder), manifest)
     for file, guard in manifest.files.items():
         store.checked(file, *guard)
     return store

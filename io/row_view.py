@@ -101,12 +101,12 @@ class HeldOut:
 def drawn_groups(keys: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Which rows are held out, bool (n), keeping rows of one key, uint64 (n), together: keys in random order, up to the number
     that comes nearest to `share` of the rows; at least one and not all."""
-    known, of, counts = np.unique(keys, return_inverse=True, return_counts=True)
-    order = np.argsort(_mixed(known, seed), kind="stable")
+    groups, of, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    order = np.argsort(_mixed(groups, seed), kind="stable")
     rows = np.cumsum(counts[order])
-    taken = np.zeros(len(known), bool)
+    taken = np.zeros(len(groups), bool)
     last = int(np.argmin(np.abs(rows - share * len(keys))))
-    taken[order[: max(1, min(last + 1, len(known) - 1))]] = True
+    taken[order[: max(1, min(last + 1, len(groups) - 1))]] = True
     return taken[of]
 
 
