@@ -197,7 +197,7 @@ class NewStore:
         return writer
 
     def _expect_columns(self, d: int, names: tuple[str, ...] | None) -> None:
-        """Take the number and names of the features from the first block unless they were given."""
+        """Take the number and names of the features from the first block unless the caller named them."""
         if self._n_features is None:
             self._n_features = d
         if d != self._n_features:

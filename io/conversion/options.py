@@ -248,7 +248,7 @@ def _feature_names(value: Any) -> tuple[str, ...] | None:
 
 
 def _stop_words(value: Any) -> tuple[str, ...] | None:
-    """Stop words, sorted, in lower case: the English list, those of a file, or those given."""
+    """Stop words, sorted, in lower case: the English list, those of a file, or these words."""
     if value is None or (not isinstance(value, str | os.PathLike) and not value):
         return None
     if value == "english":

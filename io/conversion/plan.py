@@ -83,7 +83,7 @@ def make_plan(
     least) with what is resident now.
 
     earlier: the options of what is to be resumed; remote: shards go to a URL; n_features: None while unknown; held: what the
-    source holds in addition to blocks. The size of shards changes the result: unless it is given, it follows from the limit, not
+    source holds in addition to blocks. The size of shards changes the result: unless it is set, it follows from the limit, not
     from the current resident memory, unless nothing would fit. Raises MemoryBudgetError with both numbers.
     """
     limit, threads, base, sorting = settings.memory, settings.threads, resident_bytes(), settings.sorting

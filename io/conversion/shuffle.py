@@ -6,7 +6,7 @@ seed and the number of the row (or its qid), so the result depends on nothing el
     pass 1: collect rows; when they take half of the memory, sort them by key and write them out as a run
     pass 2: look at the next keys of every run; rows whose key is below everything beyond them leave in order; repeat
 
-Sorted runs rather than random buckets: their number need not be guessed before the size of the data is known, no bucket can
+Sorted runs rather than random buckets: their number need not be guessed before all data is read, no bucket can
 overflow, and the same code groups the rows of a qid. Data that fits into the memory never touches the disk.
 """
 
@@ -149,7 +149,7 @@ class _Run:
         return sum(dtype.itemsize for dtype in self._types.values()) - entry + lengths * entry
 
     def ahead(self, memory: int) -> tuple[np.ndarray, np.ndarray]:
-        """(keys, entries up to the end of each) of the next rows, as many as take `memory` bytes, but at least one."""
+        """(keys, entries up to each row's end) of the next rows, as many as take `memory` bytes, but at least one."""
         if self._ahead is None:  # others may be taken from other runs first
             most = min(self.unread, max(1, memory // self.row_bytes(0)))
             lengths = self._read("length", most)

@@ -108,8 +108,8 @@ class Format:
         """The rows of a path or a frame for a model of this recipe. Raises BadInputError and UsageError."""
         from streamcut.io.formats.finding import FileStates, find_files
 
-        found = find_files([data], self.name)[1] if isinstance(data, str) else [data]
-        source = _loaded(self.source).scoring(self, found, recipe, raw)
+        files = find_files([data], self.name)[1] if isinstance(data, str) else [data]
+        source = _loaded(self.source).scoring(self, files, recipe, raw)
         where, rows = data if isinstance(data, str) else FRAME_NAME, 0
         for chunk, _ in FileStates(source.paths).watch(source.blocks()):
             raw.count(source.counters, where)

@@ -36,16 +36,16 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 def matrix_of(X: Any) -> Any:
     """`X` as a SciPy matrix or a two-dimensional NumPy array, also from a frame. Raises BadInputError."""
     if is_sparse(X):
-        found = X
+        matrix = X
     elif hasattr(X, "columns"):
-        found = X.sparse.to_coo() if hasattr(X, "sparse") and _all_sparse(X) else np.asarray(X)
+        matrix = X.sparse.to_coo() if hasattr(X, "sparse") and _all_sparse(X) else np.asarray(X)
     else:
-        found = np.asarray(X)
-    if found.ndim != 2:
-        raise BadInputError(f"X has {found.ndim} dimensions, not 2")
-    if found.dtype.kind not in "biuf":
-        raise BadInputError(f"X holds {found.dtype}, not real numbers; words and categories are encoded by streamcut.convert")
-    return found
+        matrix = np.asarray(X)
+    if matrix.ndim != 2:
+        raise BadInputError(f"X has {matrix.ndim} dimensions, not 2")
+    if matrix.dtype.kind not in "biuf":
+        raise BadInputError(f"X holds {matrix.dtype}, not real numbers; words and categories are encoded by streamcut.convert")
+    return matrix
 
 
 def _all_sparse(frame: Any) -> bool:
@@ -113,10 +113,10 @@ def in_memory(
     """
     names, labels = column_names(X), Labels(words or {}, learn=words is None)
     matrix = matrix_of(X) if names is not None else X
-    found = MemoryDataset(matrix, labels_of(y, labels), weight=weight, qid=qid, shard_nnz=shard_nnz)
+    data = MemoryDataset(matrix, labels_of(y, labels), weight=weight, qid=qid, shard_nnz=shard_nnz)
     if names is not None or labels.rule.words:
-        found.recipe = Recipe(labels=labels.rule, names=names)
-    return found
+        data.recipe = Recipe(labels=labels.rule, names=names)
+    return data
 
 
 def by_rows(

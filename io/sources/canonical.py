@@ -42,7 +42,7 @@ class RawRows:
         """The rows in pieces of AT_ONCE entries or one row."""
         for first, stop in cuts(self.indptr):
             entries, rows = slice(*(self.indptr[[first, stop]] - self.indptr[0]).tolist()), slice(first, stop)
-            columns = (None if each is None else each[rows] for each in (self.labels, self.qid, self.weight))
+            columns = (None if column is None else column[rows] for column in (self.labels, self.qid, self.weight))
             values = None if self.values is None else self.values[entries]
             yield RawRows(self.indptr[first : stop + 1], self.indices[entries], values, *columns)
 
@@ -96,12 +96,12 @@ def canonical(
         row_of, indices, values = row_of[kept], indices[kept], values[kept]
     if len(row_of) != nnz:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(row_of, minlength=n))]).astype(np.int64)
-    given = np.zeros(n) if raw.labels is None else np.asarray(raw.labels)
+    y = np.zeros(n) if raw.labels is None else np.asarray(raw.labels)
     return Chunk(
         indptr,
         indices,
         values,
-        given.astype(np.float64) if labels is None else labels.of(given, place),
+        y.astype(np.float64) if labels is None else labels.of(y, place),
         None if raw.qid is None else _qid(np.asarray(raw.qid), place),
         None if raw.weight is None else checked_weights(np.asarray(raw.weight), place),
         first_row,
@@ -167,11 +167,11 @@ def _qid(qid: np.ndarray, place: Place) -> np.ndarray:
 def narrowed(values: np.ndarray, dtype: np.dtype, place: Callable[[int], str]) -> np.ndarray:
     """`values` as floats of another type. Raises BadInputError for one that does not fit; `place` names that of its number."""
     with np.errstate(over="ignore"):
-        found = values.astype(dtype)
-    if not np.isfinite(found).all():
-        bad = int(np.argmin(np.isfinite(found)))
+        floats = values.astype(dtype)
+    if not np.isfinite(floats).all():
+        bad = int(np.argmin(np.isfinite(floats)))
         raise BadInputError(f"{place(bad)}: value {values[bad]} does not fit {dtype}; use --dtype=float64")
-    return found
+    return floats
 
 
 def checked_weights(weight: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
@@ -217,9 +217,9 @@ def expect_pointers(pointers: np.ndarray, entries: int, where: str | Callable[[i
 
     Raises BadInputError.
     """
-    found = expect_indices(pointers, entries + 1, where, what).astype(np.int64)
-    falls = np.flatnonzero(np.diff(found) < 0)
+    pointers = expect_indices(pointers, entries + 1, where, what).astype(np.int64)
+    falls = np.flatnonzero(np.diff(pointers) < 0)
     if len(falls):
         place = where if isinstance(where, str) else where(int(falls[0]))
         raise BadInputError(f"{place}: {what}s decrease; the file is damaged")
-    return found
+    return pointers

@@ -42,8 +42,8 @@ def opened_hdf5(path: str) -> Any:
     """The HDF5 file `path`. Raises BadInputError for a file that is not HDF5 or has links, NotFoundError."""
     import h5py
 
-    def link(name: str, found: Any) -> str | None:
-        what = {h5py.SoftLink: "is a link", h5py.ExternalLink: "lies in another file"}.get(type(found))
+    def link(name: str, member: Any) -> str | None:
+        what = {h5py.SoftLink: "is a link", h5py.ExternalLink: "lies in another file"}.get(type(member))
         return what and f"{name} {what}"
 
     try:
@@ -74,27 +74,27 @@ def _opened(path: str) -> Any:
 def _member(group: Any, name: str, path: str) -> Any:
     """The member of that name ("a/b" is one of `a`), None if there is none. Raises BadInputError for one in another file."""
     try:
-        found = group[name]
+        member = group[name]
     except KeyError:
         return None
-    where = f"{path}: {str(found.name).strip('/')}"
-    if getattr(found, "is_virtual", False) or getattr(found, "external", None):
+    where = f"{path}: {str(member.name).strip('/')}"
+    if getattr(member, "is_virtual", False) or getattr(member, "external", None):
         raise BadInputError(f"{where} lies in another file; save the data as one file")
-    if hasattr(found, "metadata"):
-        described = found.metadata.to_dict()
-        if "pickle" in str([described.get(each) for each in _CODECS]).lower():
+    if hasattr(member, "metadata"):
+        described = member.metadata.to_dict()
+        if "pickle" in str([described.get(codec) for codec in _CODECS]).lower():
             raise BadInputError(f"{where}: holds pickled objects, which could run code; save it with another codec")
-    return found
+    return member
 
 
-def is_group(found: Any) -> bool:
+def is_group(member: Any) -> bool:
     """Whether it is a group; the shape of an array, which may depend on other files, is not looked at."""
-    return hasattr(found, "keys")
+    return hasattr(member, "keys")
 
 
-def _is_array(found: Any, *shape: int) -> bool:
+def _is_array(member: Any, *shape: int) -> bool:
     """Whether it is an array of one dimension, or of this shape."""
-    return found is not None and not is_group(found) and (found.shape == shape if shape else len(found.shape) == 1)
+    return member is not None and not is_group(member) and (member.shape == shape if shape else len(member.shape) == 1)
 
 
 def _chunk_bytes(*parts: Any) -> int:
@@ -219,22 +219,22 @@ class AnnDataFile:
 
     def _frame(self, group: Any, name: str) -> Any:
         """obs or var."""
-        found = _member(group, name, self.path)
-        if not is_group(found):
+        frame = _member(group, name, self.path)
+        if not is_group(frame):
             raise BadInputError(
                 f"{self.path}: {name} is not a group of columns (as before AnnData 0.7); save it anew with anndata"
             )
-        return found
+        return frame
 
     def _layer(self, group: Any, layer: str) -> tuple[Any, str]:
         """(the matrix, the group with its var)."""
         layers: Any = _member(group, "layers", self.path)
-        known = list(layers) if is_group(layers) else []
-        if layer in known:
+        names = list(layers) if is_group(layers) else []
+        if layer in names:
             return _member(layers, layer, self.path), "var"
-        if layer == _RAW and (found := _member(group, "raw/X", self.path)) is not None:
-            return found, "raw/var"
-        raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(known) or 'none'}")
+        if layer == _RAW and (matrix := _member(group, "raw/X", self.path)) is not None:
+            return matrix, "raw/var"
+        raise UsageError(f"{self.path}: no layer {layer!r}; it has {', '.join(names) or 'none'}")
 
     def _form_and_shape(self) -> tuple[str, int, int]:
         """("csr", "csc" or "dense", rows, columns) of the matrix."""
@@ -253,8 +253,8 @@ class AnnDataFile:
     def _names(self) -> tuple[str, ...] | None:
         """The names of the features: the index of var."""
         index = "" if self._var is None else self._var.attrs.get("_index", "_index")
-        found: Any = _member(self._var, index, self.path) if isinstance(index, str) and index else None
-        return tuple(map(_text, found[:].tolist())) if _is_array(found, self.n_features) else None
+        names: Any = _member(self._var, index, self.path) if isinstance(index, str) and index else None
+        return tuple(map(_text, names[:].tolist())) if _is_array(names, self.n_features) else None
 
 
 class _Column:
@@ -262,14 +262,14 @@ class _Column:
 
     def __init__(self, obs: Any, name: str, n_rows: int, path: str) -> None:
         self._where = f"{path}: obs/{name}"
-        found = _member(obs, name, path)
-        if found is None:
-            known = [str(column) for column in obs.attrs.get("column-order", list(obs))]
-            raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(known) or 'none'}")
-        parts, self._categories = [found], False
-        if is_group(found):
-            names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in found for part in names)), ())
-            parts = [_member(found, part, f"{path}: obs/{name}") for part in names]
+        member = _member(obs, name, path)
+        if member is None:
+            columns = [str(column) for column in obs.attrs.get("column-order", list(obs))]
+            raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(columns) or 'none'}")
+        parts, self._categories = [member], False
+        if is_group(member):
+            names = next((names for names in (_CATEGORIES, _NULLABLE) if all(part in member for part in names)), ())
+            parts = [_member(member, part, f"{path}: obs/{name}") for part in names]
             self._categories = names is _CATEGORIES
         if not parts or not all(map(_is_array, parts)):
             raise BadInputError(f"{self._where} is neither a plain column nor categories")
@@ -294,8 +294,8 @@ class _Column:
 
     def _words(self, codes: np.ndarray, categories: np.ndarray) -> np.ndarray:
         """The meaning of the codes; −1 means no value."""
-        known = codes[codes != -1] if codes.dtype.kind == "i" else codes
-        expect_indices(known, len(categories), self._where, "code")
+        present = codes[codes != -1] if codes.dtype.kind == "i" else codes
+        expect_indices(present, len(categories), self._where, "code")
         numbers = categories.dtype.kind in "biuf"
         last = np.array([np.nan if numbers else None], dtype=np.float64 if numbers else object)
         return np.concatenate([categories.astype(last.dtype), last])[codes]
@@ -343,11 +343,11 @@ class TenXFile:
     def _names(self) -> tuple[str, ...] | None:
         of = _member(self._group, "features", self.path)
         names = ("features/id", "features/name") if of is not None else ("genes", "gene_names")  # since CellRanger 3, and before
-        found = [_member(self._group, name, self.path) for name in names]
-        if any(part is None for part in found):
+        arrays = [_member(self._group, name, self.path) for name in names]
+        if any(part is None for part in arrays):
             return None
-        if not all(_is_array(part, self.n_features) for part in found):
+        if not all(_is_array(part, self.n_features) for part in arrays):
             raise BadInputError(f"{self.path}: the number of names is not {self.n_features}; the file is damaged")
-        codes, words = ([word.decode() for word in part[:].tolist()] for part in found)
+        codes, words = ([word.decode() for word in part[:].tolist()] for part in arrays)
         twice = Counter(words)
         return tuple(word if twice[word] == 1 else code for code, word in zip(codes, words, strict=True))

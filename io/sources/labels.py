@@ -72,11 +72,11 @@ class Labels:
         as `unknown`."""
         numbers = np.full(len(distinct), np.nan)
         for code in dict.fromkeys(codes.tolist()):
-            found = number(distinct[code])
-            if found is None:
+            value = number(distinct[code])
+            if value is None:
                 row = int(np.argmax(codes == code))
                 raise BadInputError(f"{place(row)}: label {distinct[code]!r} {unknown or self._unknown()}")
-            numbers[code] = found
+            numbers[code] = value
         return numbers[codes]
 
     def _of_numbers(self, y: np.ndarray, place: Callable[[int], str]) -> np.ndarray:
@@ -131,11 +131,11 @@ def label_rule(names: Iterable[str] | Mapping[str, float] | None) -> LabelRule:
 
 def labels_of(y: object, labels: Labels, first_row: int = 0) -> np.ndarray:
     """float64 (n,): the numbers of Python's labels, the first of which is row `first_row`. Raises BadInputError."""
-    given = np.asarray(y)
-    if given.ndim != 1:
-        raise BadInputError(f"y has {given.ndim} dimensions, not 1")
+    array = np.asarray(y)
+    if array.ndim != 1:
+        raise BadInputError(f"y has {array.ndim} dimensions, not 1")
     return labels.of(
-        given if given.dtype.kind in "biuf" else given.astype(object), lambda row: f"row {first_row + row} (0-based)"
+        array if array.dtype.kind in "biuf" else array.astype(object), lambda row: f"row {first_row + row} (0-based)"
     )
 
 

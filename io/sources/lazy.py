@@ -83,7 +83,7 @@ def _reader(frames: Iterator[Any]) -> Any:
             raise BadInputError(f"data: {error.args[0]}") from None
 
     schema = (head := table(first)).schema
-    batches = chain.from_iterable(frame.to_batches() for frame in chain([head], (table(each, schema) for each in frames)))
+    batches = chain.from_iterable(part.to_batches() for part in chain([head], (table(frame, schema) for frame in frames)))
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
@@ -114,7 +114,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
         parts = [X.partitions[k] for k in range(X.npartitions)]
     columns = {name: column for name, column in columns.items() if column is not None}
     apart = {name: _parts(name, column, X, len(parts)) for name, column in columns.items() if is_lazy(column)}
-    makers = {name: computed(found) for name, found in apart.items()}
+    makers = {name: computed(pieces) for name, pieces in apart.items()}
     first = 0
     for rows in computed(parts):
         taken = slice(first, first + rows.shape[0])
@@ -133,12 +133,12 @@ def computed(parts: list[Any]) -> Iterator[Any]:
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:
     """The parts of a column, cut like X."""
     if hasattr(column, "numblocks"):
-        known = hasattr(X, "chunks") and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
-        if known and column.chunks[0] != X.chunks[0]:
+        sized = hasattr(X, "chunks") and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
+        if sized and column.chunks[0] != X.chunks[0]:
             column = column.rechunk({0: X.chunks[0]}) if column.shape[0] == X.shape[0] else column
-        found = [column.blocks[k] for k in range(column.numblocks[0])]
+        parts = [column.blocks[k] for k in range(column.numblocks[0])]
     else:
-        found = [column.partitions[k] for k in range(column.npartitions)]
-    if len(found) != count:
-        raise UsageError(f"{name}: it has {len(found)} parts and X has {count}; repartition it")
-    return found
+        parts = [column.partitions[k] for k in range(column.npartitions)]
+    if len(parts) != count:
+        raise UsageError(f"{name}: it has {len(parts)} parts and X has {count}; repartition it")
+    return parts

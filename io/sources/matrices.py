@@ -50,8 +50,8 @@ class MatrixSource:
     ) -> None:
         widths = {file.n_features for file in files if file.n_features is not None}
         if len(widths) > 1 and rules.n_features is None:
-            found = ", ".join(map(str, sorted(widths)))
-            raise BadInputError(f"the inputs have {found} features; say how many there are with --n-features")
+            counts = ", ".join(map(str, sorted(widths)))
+            raise BadInputError(f"the inputs have {counts} features; say how many there are with --n-features")
         self.paths, self.files, self.rules, self.labels = paths, files, rules, labels
         self._grouped, self._side, self._kept = grouped, side, kept
         self._row_bytes: int | None = None  # rows that are scored may have any length
@@ -70,8 +70,8 @@ class MatrixSource:
         side: Sequence[ColumnFile | None] = ()
         if form.labels == "file":
             named = str(options.labels) if options.labels_in_file(form.name) else None
-            given = {"--label": named, "--qid": options.qid, "--weights": options.weights}
-            side = [None if path is None else ColumnFile(path, what) for what, path in given.items()]
+            side_paths = {"--label": named, "--qid": options.qid, "--weights": options.weights}
+            side = [None if path is None else ColumnFile(path, what) for what, path in side_paths.items()]
         rules = RowRules(options.dtype, options.duplicates, options.keep_zeros, options.n_features)
         mapped, skip = options.label_map is not None, options.missing_labels == "skip"
         labels = Labels(options.label_map or {}, learn=not mapped, in_files=True, mapped=mapped, skip=skip)
@@ -93,12 +93,12 @@ class MatrixSource:
         files = [form.reader_class()(path, options, scratch, **keep) for path in paths]
         words = {word: number for number, word in recipe.labels.names.items()} if raw.labelled else {}
         labels = Labels(words, learn=False, in_files=True, skip=raw.missing_labels == "skip")
-        found = cls(paths, files, RowRules(), labels, kept=raw.kept if raw.keep or raw.named else None)
-        require_same(recipe, found.recipe(), paths[0])
-        return found
+        source = cls(paths, files, RowRules(), labels, kept=raw.kept if raw.keep or raw.named else None)
+        require_same(recipe, source.recipe(), paths[0])
+        return source
 
     def begin(self, sizes: Sizes) -> None:
-        """Blocks have AT_ONCE entries, whatever the sizes; of these a single longer row has its own."""
+        """Blocks have AT_ONCE entries, whatever the sizes; a single longer row is a block."""
         self._row_bytes = sizes.row
 
     def recipe(self) -> Recipe:
@@ -110,27 +110,27 @@ class MatrixSource:
 
     def _common_recipe(self) -> Recipe:
         """Raises BadInputError for inputs of different recipes."""
-        found = [replace(file.recipe, dtype=self.rules.dtype or file.recipe.dtype) for file in self.files]
-        for path, other in zip(self.paths, found, strict=True):
-            differs = difference(found[0], other)
-            if differs is None and other.labels != found[0].labels and not self.labels.mapped:
+        recipes = [replace(file.recipe, dtype=self.rules.dtype or file.recipe.dtype) for file in self.files]
+        for path, other in zip(self.paths, recipes, strict=True):
+            differs = difference(recipes[0], other)
+            if differs is None and other.labels != recipes[0].labels and not self.labels.mapped:
                 differs = "their labels are other words or numbers"
             if differs is not None:
                 raise BadInputError(f"{path}: prepared by another recipe than {self.paths[0]}: {differs}")
-        return found[0]
+        return recipes[0]
 
     def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
         """As in Source. A recurring qid is noticed only among the rows from `start` on."""
         begin = start or {"file": 0, "row": 0, "given": 0, "counters": {}, "words": []}
         self.counters = Counter(begin["counters"])
         self.labels.words.update(begin["words"])
-        given = begin["given"]
-        self.labels.numbers = (given > 0 and not begin["words"]) or None
+        first_row = begin["given"]
+        self.labels.numbers = (first_row > 0 and not begin["words"]) or None
         has_qid, groups = None, GroupCheck()
         for number, row, raw in self._raw_rows(begin["file"], begin["row"]):
             path, words = self.paths[number], list(self.labels.words.items())
-            position = {"file": number, "row": row, "given": given, "counters": dict(self.counters), "words": words}
-            chunk = canonical(raw, self.rules, self.counters, path, given, row, self.labels)
+            position = {"file": number, "row": row, "given": first_row, "counters": dict(self.counters), "words": words}
+            chunk = canonical(raw, self.rules, self.counters, path, first_row, row, self.labels)
             rows = np.arange(chunk.n_rows)
             if self.labels.skip and np.isnan(chunk.y).any():
                 rows = np.flatnonzero(~np.isnan(chunk.y))
@@ -148,11 +148,11 @@ class MatrixSource:
             if self._kept is not None:
                 self._keep(number, row, rows)
             yield chunk, position
-            given += chunk.n_rows
+            first_row += chunk.n_rows
 
     def _raw_rows(self, file: int, row: int) -> Iterator[tuple[int, int, RawRows]]:
         """(number of the file, number of the first row in it, rows), with labels, from a row of a file on."""
-        before = sum(each.n_rows for each in self.files[:file])
+        before = sum(matrix.n_rows for matrix in self.files[:file])
         for number in range(file, len(self.files)):
             with readable(self.paths[number]):
                 for whole in self.files[number].rows(row):
@@ -160,7 +160,7 @@ class MatrixSource:
                         expect_short(len(raw.indices), self._row_bytes, f"{self.paths[number]}: row {row} (0-based)")
                         if self._side:
                             here = slice(before + row, before + row + raw.n_rows)
-                            columns = (None if each is None else each.values[here] for each in self._side)
+                            columns = (None if column is None else column.values[here] for column in self._side)
                             raw = RawRows(raw.indptr, raw.indices, raw.values, *columns)
                         yield number, row, raw
                         row += raw.n_rows
@@ -171,10 +171,10 @@ class MatrixSource:
         import pyarrow as pa
 
         assert self._kept is not None
-        found = self.files[number].kept(slice(row, row + int(rows[-1]) + 1))
+        kept = self.files[number].kept(slice(row, row + int(rows[-1]) + 1))
         try:
-            if found:
-                columns = {name: [values[each] for each in rows.tolist()] for name, values in found.items()}
+            if kept:
+                columns = {name: [values[k] for k in rows.tolist()] for name, values in kept.items()}
                 self._kept.append(pa.RecordBatch.from_pydict(columns))
         except pa.ArrowException as error:
             raise BadInputError(f"{self.paths[number]}: a column to keep has values of two types ({error})") from None

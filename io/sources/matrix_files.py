@@ -48,12 +48,12 @@ class ColumnFile:
 
     def _array(self) -> np.ndarray:
         with readable(self.path, what="not a .npy file"), opened_file(self.path) as file:
-            found = _loaded(self.path, file)
-        if found.ndim != 1 or found.dtype.kind not in "biufU":
+            array = _loaded(self.path, file)
+        if array.ndim != 1 or array.dtype.kind not in "biufU":
             raise BadInputError(
-                f"{self.path}: {self.what} must be one-dimensional numbers or words, not {found.dtype} of shape {found.shape}"
+                f"{self.path}: {self.what} must be one-dimensional numbers or words, not {array.dtype} of shape {array.shape}"
             )
-        return found
+        return array
 
     def _lines(self) -> np.ndarray:
         with readable(self.path), io.BufferedReader(cast(io.RawIOBase, open_bytes(opened_raw(self.path), self.path)[0])) as file:
@@ -269,8 +269,8 @@ class ListsFile:
                 bad = int(np.flatnonzero(value_ptr != indptr)[0]) - 1
                 raise BadInputError(f"{self.path}: row {row + bad} (0-based) has lists of different lengths")
         columns = (None if name is None else self._full(batch, name, row) for name in self._columns)
-        given = (None if column is None else column.to_numpy(zero_copy_only=False) for column in columns)
-        return RawRows(indptr, indices, values, *given)
+        arrays = (None if column is None else column.to_numpy(zero_copy_only=False) for column in columns)
+        return RawRows(indptr, indices, values, *arrays)
 
     def _entries(self, batch: Any, name: str, row: int) -> tuple[np.ndarray, np.ndarray]:
         """(pointers from 0 on, the values) of a column of lists."""

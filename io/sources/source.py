@@ -24,7 +24,7 @@ from streamcut.foundation.units import format_bytes, format_enough
 from streamcut.io.recipe.recipe import Recipe
 
 AT_ONCE = 1 << 15  # entries of rows that are checked and made canonical together:
-_ENTRY = 100  # bytes of memory for each, about
+_ENTRY = 100  # bytes of memory for each of these entries, about
 MAX_GROUPS = 1 << 20  # remembered: 100 MB
 SLACK = 32 << 20  # freed arrays kept by the allocator, threads, decompressors, files, late imports
 _KERNELS = 128 << 20  # loaded after the inputs are opened
@@ -148,7 +148,7 @@ class GroupCheck:
 
 
 def cuts(indptr: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with at most AT_ONCE entries each, or one longer row."""
+    """Ranges of rows with at most AT_ONCE entries, or one longer row."""
     start, n = 0, len(indptr) - 1
     while start < n:
         stop = max(start + 1, int(np.searchsorted(indptr, indptr[start] + AT_ONCE, side="right")) - 1)
@@ -165,7 +165,7 @@ def expect_short(entries: int, room: int | None, where: str) -> None:
 
 
 def describe(path: str) -> list:
-    """[name, bytes, modification time in ns] of a file or directory; of a URL, a pipe or a frame only the name is known."""
+    """[name, bytes, modification time in ns] of a file or directory; of a URL, a pipe or a frame only the name."""
     if "://" in path or path == "-" or not os.path.exists(path):
         return [redacted(path), None, None]
     return [path, tree_bytes(path), os.stat(path).st_mtime_ns]
@@ -196,10 +196,10 @@ def read_ahead(items: Iterator[T]) -> Generator[T]:
     thread = threading.Thread(target=run, name="streamcut-read", daemon=True)
     thread.start()
     try:
-        while found := ready.get():
-            if isinstance(found, BaseException):
-                raise found
-            yield found[0]
+        while answer := ready.get():
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer[0]
     finally:
         closed.set()
         with suppress(queue.Empty):

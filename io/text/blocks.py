@@ -106,13 +106,13 @@ def read_blocks(
 
 def _bytes_to_line_feed(stream: BinaryIO, most: int) -> int:
     """The number of bytes until the line or the file ends, or `most`."""
-    buffer, found = bytearray(1 << 20), 0
-    while found < most and (n := stream.readinto(buffer)):  # type: ignore[attr-defined]
+    buffer, length = bytearray(1 << 20), 0
+    while length < most and (n := stream.readinto(buffer)):  # type: ignore[attr-defined]
         at = buffer.find(10, 0, n)
         if at >= 0:
-            return found + at
-        found += n
-    return found
+            return length + at
+        length += n
+    return length
 
 
 def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
@@ -132,7 +132,7 @@ class TextSource:
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.inputs, self.paths = [inspected(path) for path in paths], paths
-        self.identity = {"inputs": [[redacted(each.name), each.size, each.mtime_ns] for each in self.inputs]}
+        self.identity = {"inputs": [[redacted(file.name), file.size, file.mtime_ns] for file in self.inputs]}
         self.held_bytes = AHEAD_BYTES if any(map(is_url, self.paths)) else 0
 
 
@@ -154,7 +154,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class ParsedBlock:
-    """Rows in arrays of their own, and what was counted; `refused` has one item if the first refusal ended the parse."""
+    """Rows in new arrays, and what was counted; `refused` has one item if the first refusal ended the parse."""
 
     chunk: Chunk
     refused: list[Refused]
@@ -229,7 +229,7 @@ class BlockParser:
             return label_of(token) if end < 0 else float(token)
 
         until_known(
-            lambda *known: k.parse(array, stop, rules, self._rows, cursor, self._pending, *known), cursor, self._pending, value
+            lambda *tokens: k.parse(array, stop, rules, self._rows, cursor, self._pending, *tokens), cursor, self._pending, value
         )
 
 

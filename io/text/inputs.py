@@ -41,8 +41,8 @@ _BINARY = {b"\xff\xfe\0\0": _UTF32, b"\0\0\xfe\xff": _UTF32, b"<!DOCTYPE": _HTML
 
 def not_text(head: bytes) -> str | None:
     """What a file is that begins with `head` and is not text in UTF-8; None: it may be."""
-    known = next((what for mark, what in _BINARY.items() if head.startswith(mark)), None)
-    return known or ("no text: it holds zero bytes" if b"\0" in head else None)
+    kind = next((what for mark, what in _BINARY.items() if head.startswith(mark)), None)
+    return kind or ("no text: it holds zero bytes" if b"\0" in head else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,34 +71,34 @@ class Input:
 
 def expect_once(names: Sequence[str]) -> None:
     """Raise UsageError for a file that is named twice; two hard links are two files."""
-    places = Counter(name if name == STDIN or is_url(name) else os.path.realpath(name) for name in names)
-    if twice := [place for place, count in places.items() if count > 1]:
+    counts = Counter(name if name == STDIN or is_url(name) else os.path.realpath(name) for name in names)
+    if twice := [place for place, count in counts.items() if count > 1]:
         raise UsageError(f"{twice[0]}: named twice; each input is read once")
 
 
 def files_below(folder: str) -> list[str]:
     """The paths, relative to a folder, of all files below it, sorted, without hidden (dot) files and folders."""
-    found: list[list[str]] = []
+    paths: list[list[str]] = []
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         inner = os.path.relpath(place, folder)
         parts = [] if inner == os.curdir else inner.split(os.sep)
-        found += [[*parts, name] for name in names if not name.startswith(".")]
-    return [os.sep.join(parts) for parts in sorted(found)]
+        paths += [[*parts, name] for name in names if not name.startswith(".")]
+    return [os.sep.join(parts) for parts in sorted(paths)]
 
 
 def matches(path: str) -> list[str]:
     """The files and directories that a glob matches, sorted; any other path as it is. Raises NotFoundError."""
     if is_url(path) or os.path.lexists(path) or not glob.has_magic(path):
         return [path]
-    found = sorted(glob.glob(path, recursive=True))
-    if not found:
+    paths = sorted(glob.glob(path, recursive=True))
+    if not paths:
         raise NotFoundError(f"{path}: no file matches this pattern")
     if other := next(
-        (each for each in found if os.path.exists(each) and not os.path.isfile(each) and not os.path.isdir(each)), None
+        (name for name in paths if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)), None
     ):
         raise _no_file(other, path)
-    return found
+    return paths
 
 
 def inputs_of(path: str) -> list[str]:
@@ -153,17 +153,17 @@ def remote_files(url: str) -> list[str]:
     if glob.has_magic(url):
         folder = re.split(r"[*?[]", url)[0].rpartition("/")[0]
         matches = re.compile(translate(url[len(folder) + 1 :]).replace(".*", "[^/]*")).match
-        found = [name for name in objects_below(folder) if matches(name)]
-        if not found:
+        names = [name for name in objects_below(folder) if matches(name)]
+        if not names:
             raise NotFoundError(f"{url}: no file matches this pattern")
     elif size_of(url) is not None or not (below := objects_below(url)) or MANIFEST in below:
         return [url]
     else:
         folder = url.rstrip("/")
-        found = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
-        if not found:
+        names = [name for name in below if not any(part.startswith((".", "_")) for part in name.split("/"))]
+        if not names:
             raise NotFoundError(f"{url}: the folder holds no files")
-    return [f"{folder}/{name}" for name in sorted(found)]
+    return [f"{folder}/{name}" for name in sorted(names)]
 
 
 # --- bytes -----------------------------------------------------------------------------------------------------------------

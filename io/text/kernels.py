@@ -2,7 +2,7 @@
 
 One pass over the bytes writes straight into the arrays of the caller. A token is "pending" when the kernel can't evaluate it: a
 number that needs more than 128 bits to round (see number_kernels.py), or a label that is a name or a set. The caller resolves
-pending tokens and runs the same bytes again with their values in `known`. The kernel never guesses: input outside the grammar
+pending tokens and runs the same bytes again with their values in `numbers`. The kernel never guesses: input outside the grammar
 ends the run with a code and a position, rolled back to the start of the line.
 """
 
@@ -151,17 +151,17 @@ def _drop_zeros(indices, data, start, stop):
 
 
 @helper
-def looked_up(start, end, known_at, known, pending, cursor):
-    """The value of the token from `start` to `end`, if it is among the known ones (`known_at` is sorted); else it is pending."""
-    low, high = 0, len(known_at)
+def looked_up(start, end, starts, numbers, pending, cursor):
+    """The value of the token from `start` to `end`, if it is among the `numbers` at `starts` (sorted); else it is pending."""
+    low, high = 0, len(starts)
     while low < high:
         middle = (low + high) // 2
-        if known_at[middle] < start:
+        if starts[middle] < start:
             low = middle + 1
         else:
             high = middle
-    if low < len(known_at) and known_at[low] == start:
-        return known[low]
+    if low < len(starts) and starts[low] == start:
+        return numbers[low]
     pending[cursor[PENDING], 0], pending[cursor[PENDING], 1] = start, end
     cursor[PENDING] += 1
     return 0.0
@@ -176,13 +176,13 @@ def _skip_comment(p):
 
 
 @kernel
-def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
+def parse(buffer, stop, rules, rows, cursor, pending, starts, numbers):
     """Parse whole lines buffer[cursor[POSITION]:stop] into `rows` until the end or the first refused line.
 
     buffer   uint8, with buffer[stop] a line feed and PADDING bytes from there on
     pending  int64 (stop//2 + 1, 2): receives (start, end) of tokens without a value, (start, ~end) if they are labels; if
              cursor[PENDING] is not 0 afterwards (as it is before), the output is invalid, and the text must be parsed again
-    known_at, known   positions (sorted) and values of tokens that an earlier run left pending; nan refuses a label
+    starts, numbers   positions (sorted) and values of tokens that an earlier run left pending; nan refuses a label
 
     cursor (int64, CURSOR) is updated; with a code other than DONE it stands at the start of the refused line, counts included.
     """
@@ -227,11 +227,11 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
                 p += 1
             if colon >= 0:
                 p = token  # an empty label: this token is a feature
-            label = looked_up(token - origin, ~(p - origin), known_at, known, pending, cursor)
+            label = looked_up(token - origin, ~(p - origin), starts, numbers, pending, cursor)
         else:
             label, p, status = _number_apart(p)
             if status == PENDING_NUMBER:
-                label = looked_up(token - origin, p - origin, known_at, known, pending, cursor)
+                label = looked_up(token - origin, p - origin, starts, numbers, pending, cursor)
             elif status == MALFORMED:
                 label = np.nan
         if not np.isfinite(label):
@@ -243,7 +243,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             start = p
             weight, p, status = _number_apart(p)
             if status == PENDING_NUMBER:
-                weight = looked_up(start - origin, p - origin, known_at, known, pending, cursor)
+                weight = looked_up(start - origin, p - origin, starts, numbers, pending, cursor)
             if status == MALFORMED or not 0.0 <= weight < np.inf or not _ends_token(byte_at(p)):
                 code = BAD_WEIGHT
                 break
@@ -302,7 +302,7 @@ def parse(buffer, stop, rules, rows, cursor, pending, known_at, known):
             value, p, status = number_at(start)
             if status != OK:
                 if status == PENDING_NUMBER:
-                    value = looked_up(start - origin, p - origin, known_at, known, pending, cursor)
+                    value = looked_up(start - origin, p - origin, starts, numbers, pending, cursor)
                 elif status == MALFORMED:
                     code = BAD_VALUE
                     break

@@ -60,10 +60,10 @@ def _token(line: bytes, at: int) -> bytes:
 def _bad_byte(line: bytes) -> tuple[int, str] | None:
     """The first forbidden byte of a line: control characters, and non-ASCII bytes outside comments."""
     body = line.partition(b"#")[0]
-    places = [m.start() for m in (re.search(rb"[^\t\x20-\x7e]", body), re.search(rb"\0", line)) if m]
-    if not places:
+    positions = [m.start() for m in (re.search(rb"[^\t\x20-\x7e]", body), re.search(rb"\0", line)) if m]
+    if not positions:
         return None
-    at = min(places)
+    at = min(positions)
     byte = line[at]
     names = {0: "NUL byte", 11: "vertical tab", 12: "form feed", 13: "carriage return inside a line"}
     name = names.get(byte, f"byte 0x{byte:02x} outside of ASCII" if byte > 126 else f"control character 0x{byte:02x}")

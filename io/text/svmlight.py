@@ -181,7 +181,7 @@ class SvmlightSource(TextSource):
 
     def _find_base(self) -> int:
         """The index base of all files: 0 if any has index 0, else 1."""
-        if streams := [each.name for each in self.inputs if not each.regular]:
+        if streams := [file.name for file in self.inputs if not file.regular]:
             raise UsageError(
                 f"{streams[0]}: an automatic index base reads the data twice, but a pipe can be read once; give --index-base"
             )

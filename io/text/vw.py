@@ -1,7 +1,7 @@
 """Vowpal Wabbit's text as rows: `label importance 'tag|namespace:scale feature:value …`.
 
 The key of a feature is `namespace^feature`, or `feature` in the namespace without a name, as VW's audit prints them. It becomes a
-feature by hashing (MurmurHash3, the columns of scikit-learn's FeatureHasher; not VW's own) or by a dictionary. The same feature
+feature by hashing (MurmurHash3, the columns of scikit-learn's FeatureHasher; not VW's) or by a dictionary. The same feature
 twice in a row adds up. Importances are read if the very first row has one; rows without one then have 1. Only single labels are
 read: no `class:cost`, no multi-line examples.
 """
@@ -102,21 +102,21 @@ class VwSource(TextSource):
         self.counters = Counter()
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
         free.put(RawBlock(self._block_bytes, svmlight.PADDING))
-        given, line = 0, 0
+        first_row, line = 0, 0
         with closing(read_blocks(self.inputs, 0, 0, free, self._most)) as reading:
             for raw in reading:
                 name = self.inputs[raw.file].name
                 if raw.too_long:
                     raise MemoryBudgetError(f"{name}:{line + 1}: the line has more than {raw.stop:,} bytes; raise --memory")
-                place = {"file": raw.file, "given": given, "counters": dict(self.counters), "taken": raw.taken}
-                chunk, lines = self._chunk(raw, name, line, given)
+                place = {"file": raw.file, "given": first_row, "counters": dict(self.counters), "taken": raw.taken}
+                chunk, lines = self._chunk(raw, name, line, first_row)
                 line = 0 if raw.last else line + lines
                 free.put(raw)
                 if chunk is not None and chunk.n_rows:
                     yield chunk, place
-                    given += chunk.n_rows
+                    first_row += chunk.n_rows
 
-    def _chunk(self, raw: RawBlock, name: str, line: int, given: int) -> tuple[Chunk | None, int]:
+    def _chunk(self, raw: RawBlock, name: str, line: int, first_row: int) -> tuple[Chunk | None, int]:
         """(rows, lines) of a block whose first line is number `line` (0-based) of the file."""
         if raw.offset == 0 and raw.text.startswith(BOM):
             raw.array[: len(BOM)] = ord(" ")
@@ -140,7 +140,7 @@ class VwSource(TextSource):
         weight = out.weight[:rows] if self._weights == k.WEIGHTED else None
         rules = RowRules(self._dtype, "sum", self.options.keep_zeros, self.n_features)
         raw_rows = RawRows(indptr, features, values, out.y[:rows], None, weight)
-        chunk = canonical(raw_rows, rules, self.counters, name, given, line + int(cursor[k.FIRST]))
+        chunk = canonical(raw_rows, rules, self.counters, name, first_row, line + int(cursor[k.FIRST]))
         unlabelled = np.isnan(chunk.y)
         if unlabelled.any():
             self.counters["rows without label left out"] += int(unlabelled.sum())
@@ -157,7 +157,7 @@ class VwSource(TextSource):
             out = k.Rows(y, weight, indptr, values, np.empty(self._key_bytes * stop, np.uint8), key_ends)
             cursor[:], cursor[k.WEIGHTS] = 0, self._weights
             until_known(
-                lambda *known: k.parse(array, stop, self._labels, single, out, cursor, pending, *known),  # noqa: B023
+                lambda *tokens: k.parse(array, stop, self._labels, single, out, cursor, pending, *tokens),  # noqa: B023
                 cursor,
                 pending,
                 lambda start, end: float(text[start:end]),
@@ -187,8 +187,8 @@ class VwSource(TextSource):
             return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
         words = Words(*coded(_texts(out.keys, out.key_ends, entries)))
         columns = [KeyColumn("", words, rows=row_of)]
-        found = self._keys.learn(columns, name)[0] if self._learn else self._keys.find(words.words)
-        return found[words.codes]
+        numbers = self._keys.learn(columns, name)[0] if self._learn else self._keys.find(words.words)
+        return numbers[words.codes]
 
 
 def _texts(data: np.ndarray, ends: np.ndarray, count: int) -> pa.Array:

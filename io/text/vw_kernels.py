@@ -49,24 +49,24 @@ def _token_end(text, t, last):
 
 
 @helper
-def _number(origin, begin, end, known_at, known, pending, cursor):
+def _number(origin, begin, end, starts, numbers, pending, cursor):
     """The value of the whole token from `begin` to `end`: 1 if it is empty, nan if it is no finite number."""
     if begin == end:
         return 1.0
     value, p, status = number_at(origin + begin)
     if status == MALFORMED or p != origin + end or not np.isfinite(value):
         return np.nan
-    return looked_up(begin, end, known_at, known, pending, cursor) if status == PENDING_NUMBER else value
+    return looked_up(begin, end, starts, numbers, pending, cursor) if status == PENDING_NUMBER else value
 
 
 @kernel
-def parse(text, stop, labels, single, out, cursor, pending, known_at, known):
+def parse(text, stop, labels, single, out, cursor, pending, starts, numbers):
     """Parse the lines text[:stop] into `out` (Rows) until the end or the first refused one. A tag is skipped.
 
     text     uint8, with a line feed at the end and PADDING bytes after it; the key of a feature is `namespace^feature`
     labels   READ, SKIP or NONE; single: values must fit float32
     cursor   int64 (CURSOR), of which only WEIGHTS (UNKNOWN, WEIGHTED or PLAIN) is read
-    pending, known_at, known   as in the parser of svmlight
+    pending, starts, numbers   as in the parser of svmlight
     """
     origin = np.int64(text.ctypes.data)
     row, entry, line, at, key_at, first = 0, 0, 0, 0, 0, -1
@@ -92,12 +92,12 @@ def parse(text, stop, labels, single, out, cursor, pending, known_at, known):
                 continue
             heads += 1
             if heads == 1 and labels != NONE:
-                y = _number(origin, begin, end, known_at, known, pending, cursor)
+                y = _number(origin, begin, end, starts, numbers, pending, cursor)
                 code = BAD_LABEL if np.isnan(y) else DONE
             elif heads == 2 and weights == PLAIN:
                 code = UNWEIGHTED
             elif heads == 2:
-                weight = _number(origin, begin, end, known_at, known, pending, cursor)
+                weight = _number(origin, begin, end, starts, numbers, pending, cursor)
                 code = BAD_WEIGHT if np.isnan(weight) else NEGATIVE if weight < 0.0 else DONE
             elif heads > 2:
                 code = PREDICTION
@@ -136,7 +136,7 @@ def parse(text, stop, labels, single, out, cursor, pending, known_at, known):
             if t < last and text[t] == COLON:
                 begin, end = t + 1, _token_end(text, t, last)
                 t = end
-                number = _number(origin, begin, end, known_at, known, pending, cursor)
+                number = _number(origin, begin, end, starts, numbers, pending, cursor)
                 if np.isnan(number):
                     code = BAD_SCALE if named else BAD_VALUE
                     break

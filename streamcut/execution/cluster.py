@@ -88,8 +88,8 @@ class _KeepingFeed(Feed):
 @lru_cache(maxsize=1)
 def _opened(source: SharedStore) -> _KeepingFeed:
     if streamcut.__version__ != source.version:
-        told = f"a worker runs streamcut {streamcut.__version__}, this process {source.version}"
-        raise UsageError(f"{told}; install the same version everywhere")
+        problem = f"a worker runs streamcut {streamcut.__version__}, this process {source.version}"
+        raise UsageError(f"{problem}; install the same version everywhere")
     try:
         data = scaled(opened(source.paths), source.scale)
     except NotFoundError as error:
@@ -145,8 +145,8 @@ def worker_bytes(needs: Needs, manifest: Manifest, lanes: Lanes, threads: int = 
     if len(lanes) > 1:
         rows = max(rows, *(stop - start for start, stop in pairwise(lanes.bounds)))
     largest = max(shard_bytes(manifest, shard) for shard in manifest.shards)
-    each = 8 * needs.dimension * (1 + 2 * needs.vectors) + 4 * needs.row_bytes * rows + 4 * largest
-    return BASE + 8 * needs.dimension * 3 + threads * (each + sum(size for _, size in needs.per_worker))
+    per_thread = 8 * needs.dimension * (1 + 2 * needs.vectors) + 4 * needs.row_bytes * rows + 4 * largest
+    return BASE + 8 * needs.dimension * 3 + threads * (per_thread + sum(size for _, size in needs.per_worker))
 
 
 class Cluster:
@@ -186,9 +186,9 @@ class Cluster:
 
     def submit(self, name: str, place: int, task: Callable[..., bytes], work: Any, *sent: Any) -> distributed.Future:
         """A task of the pass `name`. Those of one `place` prefer one worker, which may have decoded their shards."""
-        told = pickle.dumps(sent, protocol=5)
+        message = pickle.dumps(sent, protocol=5)
         where = {"workers": [self._present[place % len(self._present)]], "allow_other_workers": True} if self._present else {}
-        return self.client.submit(task, self._source, work, told, key=f"{name}-{place}-{uuid.uuid4().hex}", **where)
+        return self.client.submit(task, self._source, work, message, key=f"{name}-{place}-{uuid.uuid4().hex}", **where)
 
     def result(self, future: distributed.Future, what: str, given_up: Callable[[], bool]) -> Any:
         """What a task returned. Raises Interrupted when `given_up`, ClusterLostError when workers died of it or none are left."""
@@ -208,7 +208,7 @@ class Cluster:
                 present = set(now)
             else:
                 raise Interrupted
-            found, traffic, address, peak = pickle.loads(answer.result())
+            result, traffic, address, peak = pickle.loads(answer.result())
         except KilledWorker as error:
             raise self._lost(f"{error.allowed_failures + 1} workers died one after the other while processing {what}") from None
         except ModuleNotFoundError as error:
@@ -221,7 +221,7 @@ class Cluster:
             answer.cancel()
         self.peaks[address] = max(peak, self.peaks.get(address, 0))
         self.traffic += traffic
-        return found
+        return result
 
     def _lost(self, what: str) -> ClusterLostError:
         more = "--resume continues from the last checkpoint, if any"
@@ -319,8 +319,8 @@ class ClusterRunner(Runner):
         self._going = [cluster.traffic], started
         try:
             for lane in range(len(self.lanes)):
-                for each in range(lane + len(futures), min(lane + cluster.ahead, len(self.lanes))):
-                    futures.append(self._ask(work, held, each))
+                for place in range(lane + len(futures), min(lane + cluster.ahead, len(self.lanes))):
+                    futures.append(self._ask(work, held, place))
                 start, stop = self.lanes.rows(lane)
                 given_up, what = lambda: work.interruptible and self.stop(), f"rows {start + 1:,} to {stop:,}"
                 partial, changed = cluster.result(futures.popleft(), what, given_up)

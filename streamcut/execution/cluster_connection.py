@@ -43,7 +43,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int) -> Iterator[Cl
         if isinstance(scheduler, distributed.Client):
             client = scheduler
         else:
-            for logger in map(logging.getLogger, _LIBRARIES):  # what follows from their tracebacks is told in a sentence
+            for logger in map(logging.getLogger, _LIBRARIES):  # what follows from their tracebacks is reported in a sentence
                 stack.callback(logger.setLevel, logger.level)
                 logger.setLevel(logging.CRITICAL)
             client = stack.enter_context(_client(scheduler, workers, stack))
@@ -70,14 +70,14 @@ def _client(scheduler: str, workers: int, stack: ExitStack) -> distributed.Clien
             raise OSError("no such file")
         return distributed.Client(scheduler_file=scheduler, **options)
     except RuntimeError as error:
-        told = f"--scheduler: {scheduler}: its processes did not start ({error})"
+        problem = f"--scheduler: {scheduler}: its processes did not start ({error})"
         if StreamcutError.on_command_line:  # no script of the user's is run again
             more = "something ended one, or memory was short: try again, with fewer --workers"
-            raise ClusterLostError(f"{told}; {more}") from None
-        raise UsageError(f"{told}. {_UNGUARDED}") from None
+            raise ClusterLostError(f"{problem}; {more}") from None
+        raise UsageError(f"{problem}. {_UNGUARDED}") from None
     except (OSError, ValueError, KeyError) as error:
-        told = f"--scheduler: {scheduler}: no Dask scheduler there ({error}); start one, then try again"
-        raise ClusterLostError(told) from None
+        problem = f"--scheduler: {scheduler}: no Dask scheduler there ({error}); start one, then try again"
+        raise ClusterLostError(problem) from None
 
 
 def dask_setup(worker: Any) -> None:

@@ -66,9 +66,9 @@ class CountingPass(ScorePass):
 
 @dataclass(frozen=True, slots=True)
 class TakePass(Pass):
-    """The entries of features with a place in `places` (D,), which is −1 for all others, and the number of their rows."""
+    """The entries of features with a place in `positions` (D,), which is −1 for all others, and the number of their rows."""
 
-    places: np.ndarray
+    positions: np.ndarray
     bias: float
     loss: Loss
     interruptible = True
@@ -77,13 +77,13 @@ class TakePass(Pass):
     def begin(self, first_row: int) -> list[Piece]:
         return []
 
-    def visit_chunk(self, found: list[Piece], rows: Rows, chunk: Chunk) -> None:
+    def visit_chunk(self, pieces: list[Piece], rows: Rows, chunk: Chunk) -> None:
         ends = np.empty(chunk.n_rows + 1, np.int64)
-        kernels.kept(chunk.indptr, chunk.indices, self.places, self.bias, ends)
+        kernels.kept(chunk.indptr, chunk.indices, self.positions, self.bias, ends)
         columns = np.empty(ends[-1], np.int32)
         values = np.empty(ends[-1], _exact(np.float32 if chunk.data is None else chunk.data.dtype))
-        kernels.take(self.loss, chunk.indptr, chunk.indices, chunk.data, chunk.y, self.places, self.bias, columns, values)
-        found.append(Piece(ends, columns, values))
+        kernels.take(self.loss, chunk.indptr, chunk.indices, chunk.data, chunk.y, self.positions, self.bias, columns, values)
+        pieces.append(Piece(ends, columns, values))
 
     def merge(self, total: list[Piece], part: list[Piece]) -> list[Piece]:
         return total + part
@@ -97,7 +97,7 @@ def _exact(dtype: Any) -> np.dtype:
 def entry_bytes(manifest: Manifest) -> int:
     """Bytes of a column entry while columns are built from rows."""
     types = [np.float32 if shard.ones else shard.arrays["data"].dtype for shard in manifest.shards]
-    return 2 * (4 + max(_exact(each).itemsize for each in types))
+    return 2 * (4 + max(_exact(dtype).itemsize for dtype in types))
 
 
 class ColumnsOracle(LinearOracle):
@@ -188,9 +188,9 @@ class ColumnsOracle(LinearOracle):
 
     def take(self) -> None:
         """One pass: the columns of all chosen features."""
-        features, places = np.flatnonzero(self.chosen), np.full(self.dimension, -1, np.int32)
-        places[features] = np.arange(len(features))
-        pieces = self._read(TakePass(places, self._bias, self._loss))[::-1]
+        features, positions = np.flatnonzero(self.chosen), np.full(self.dimension, -1, np.int32)
+        positions[features] = np.arange(len(features))
+        pieces = self._read(TakePass(positions, self._bias, self._loss))[::-1]
         indptr = np.zeros(len(features) + 1, np.int64)
         np.cumsum(self.counts[features], out=indptr[1:])
         values = np.result_type(*{piece.values.dtype for piece in pieces})

@@ -127,7 +127,7 @@ class ColumnsOracle(LinearOracle):
 
     @property
     def totals(self) -> np.ndarray:
-        """M: the total row weight of each."""
+        """M: the total row weight of each column."""
         return self.weights[self.active]
 
     @property
@@ -170,8 +170,8 @@ class ColumnsOracle(LinearOracle):
             self._runner.run(EnterPass(self.risk.loss, self.places(new, self._Cs[new])))
         self.active, self._taken = np.append(self.active, new), True
         kinds = self._sorts()
-        known = {kinds[column]: pair for column, pair in self.halves.items() if column in kinds}
-        self.halves = {column: known[kind] for column, kind in kinds.items() if kind in known}
+        cuts = {kinds[column]: pair for column, pair in self.halves.items() if column in kinds}
+        self.halves = {column: cuts[kind] for column, kind in kinds.items() if kind in cuts}
 
     def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:
         positive = None if self.risk.labels is None else self._classes[columns]
@@ -203,28 +203,28 @@ class ColumnsOracle(LinearOracle):
         columns = self.places(self.active, self.costs * start.stretch * lanes)
         halves, seed = (self._half, 1 - self._half), (self.passes, self._seed)
         streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
-        known = AscentPass(
+        work = AscentPass(
             self.risk, self._grids, columns, start.W, start.running, halves, self._drawn(visits),
             self._caches, seed, first=self._first if first else None, streams=streams,
             equal=self._equal if self.free and not self.halves.keys() >= set(self.active.tolist()) else None,
         )  # fmt: skip
-        sums = self._read(known)
+        sums = self._read(work)
         if first:
             self._learn_of_columns(sums)
         if sums.halves:
             self._learn_of_halves(sums)
         for number, a in enumerate(self.active.tolist()):
-            own = start.W[:, number * self.risk.width : (number + 1) * self.risk.width].reshape(-1)
-            self._drifts[a].scored, self._reaches[a].scored = self._spread(own), self._longest(own)
+            w = start.W[:, number * self.risk.width : (number + 1) * self.risk.width].reshape(-1)
+            self._drifts[a].scored, self._reaches[a].scored = self._spread(w), self._longest(w)
         if lanes > 1:
             sums.w /= lanes
         if self._caches and visits:
             enough = start.enough * self.unit
             if self.solves and start.at_once is not None and start.at_once.any():
                 pulls = None if start.pulls is None else start.pulls + self.costs * sums.U[-1]
-                given = start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
+                settings = start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
                 rows, plain = (self._runner.rows.get("fold"), self._runner.lanes.bounds[0]), self.places(self.active, self.costs)
-                sums.solved = solve_at_once(self.risk.loss, plain, self._caches.values(), sums.w, *given, *rows)
+                sums.solved = solve_at_once(self.risk.loss, plain, self._caches.values(), sums.w, *settings, *rows)
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
             swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], sums.b))
             sums.w = swept.w / lanes if lanes > 1 else swept.w
@@ -248,9 +248,9 @@ class ColumnsOracle(LinearOracle):
 
     def _learn_of_halves(self, sums: ColumnSums) -> None:
         """The cuts of active columns; columns of a kind share them."""
-        found = dict[tuple[float, int], tuple[Cut, Cut]]()
+        cuts = dict[tuple[float, int], tuple[Cut, Cut]]()
         for column, kind in self._sorts().items():
-            if kind not in found:
+            if kind not in cuts:
                 of, M = sums.halves[kind], float(self.weights[column])
                 up, down = (self._divided_by(M, a, b) for a, b in zip(of.a, of.b, strict=True))
                 if kind[1] >= 0 and self.risk.labels is not None and (up.a[-1] == 0.0 or down.a[-1] == 0.0):
@@ -258,8 +258,8 @@ class ColumnsOracle(LinearOracle):
                         f"intercept: without fold {kind[1] + 1} all rows of positive weight have one label, where no free "
                         "intercept is optimal; use fewer folds, or a regularised intercept"
                     )
-                found[kind] = up, down
-            self.halves[column] = found[kind]
+                cuts[kind] = up, down
+            self.halves[column] = cuts[kind]
         sums.halves = {}
 
     def _drawn(self, visits: int) -> Order:
@@ -283,12 +283,12 @@ class ColumnsOracle(LinearOracle):
         return np.array([self._loss.rounding.slope * self._drifts[a].ahead(step, self._scale) for a, step in steps])
 
     def step_all(self, k: np.ndarray, spreads: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Make w_b + k(w − w_b) the best points; returns an upper bound on Σ u_i ℓ of each. The data is not read.
+        """Make w_b + k(w − w_b) the best points; returns an upper bound on Σ u_i ℓ of each column. The data is not read.
 
         `spreads` are ⟨S, |w_b|⟩ after the step, `lengths` are ‖w_b‖.
         """
         sums, steepest = self._look_along(StepPass, k)
-        found = np.empty(len(k))
+        losses = np.empty(len(k))
         self.raises = np.empty(len(k))
         for a, (column, step) in enumerate(zip(self.active.tolist(), k.tolist(), strict=True)):
             drift, reach = self._drifts[column], self._reaches[column]
@@ -296,9 +296,9 @@ class ColumnsOracle(LinearOracle):
             reach.step(step, self._row_length(float(lengths[a])), self._scale)
             slope = self._loss.steepest(float(steepest[a]), reach.error, self._targets)
             rounding, loss = self._loss.rounding._replace(slope=slope), float(sums[a].sum())
-            found[a] = loss_above(loss, self._scale.rows, self.weights[column], drift.error, rounding)
-            self.raises[a] = found[a] - loss if loss < np.inf else 0.0
-        return found
+            losses[a] = loss_above(loss, self._scale.rows, self.weights[column], drift.error, rounding)
+            self.raises[a] = losses[a] - loss if loss < np.inf else 0.0
+        return losses
 
     def losses_at_zero(self) -> np.ndarray:
         """Upper bounds on Σ u_i ℓ of each active column at w = 0."""
@@ -330,14 +330,14 @@ class ColumnsOracle(LinearOracle):
         """Of cuts with constants `offsets`: ‖a‖ is bounded by that of a bounded loss, of others by Σ u / M. The number of a row
         in its own class and its constant are sums over the others, with as many roundings."""
         loss: Any = self.risk.loss
-        scale, K, found = self._scale, self.risk.width, []
+        scale, K, errors = self._scale, self.risk.width, []
         rounding = loss.rounding._replace(conjugate=loss.rounding.conjugate + 2 * K)
         for offset, M in zip(np.abs(offsets).tolist(), self.totals.tolist(), strict=True):
             whole = offset if loss.bounded() else _WHOLE
             size = scale.length * whole * (1.0 + K * EPSILON)
             error = scale.cut_error(self._grids, size, offset if loss.bounded() else offset + _WHOLE, M, rounding)
-            found.append(error._replace(slope=error.slope + gamma(2 * K) * size))
-        return found
+            errors.append(error._replace(slope=error.slope + gamma(2 * K) * size))
+        return errors
 
     def _look_along(self, kind: Any, k: np.ndarray) -> Any:
         return self._runner.run(kind(self._of_lines, self.places(self.active, k), k))[0]
@@ -350,17 +350,17 @@ class ColumnsOracle(LinearOracle):
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         numbers, arrays = super().saved()
-        drifts = {name: [asdict(each) for each in own] for name, own in (("drifts", self._drifts), ("reaches", self._reaches))}
-        known = {"half": self._half, "weights": self.weights.tolist(), "active": self.active.tolist()}
-        known["places"] = self._place[self.active].tolist()
+        drifts = {name: [asdict(drift) for drift in of] for name, of in (("drifts", self._drifts), ("reaches", self._reaches))}
+        state = {"half": self._half, "weights": self.weights.tolist(), "active": self.active.tolist()}
+        state["places"] = self._place[self.active].tolist()
         pairs = {kind: self.halves[column] for column, kind in self._sorts().items()} if self.halves else {}
         cuts = [cut for pair in pairs.values() for cut in pair]
-        known["halves"] = [[cut.b, *cut.error] for cut in cuts]
-        return {**numbers, **drifts, **known}, {**arrays, **{f"half_{number}": cut.a for number, cut in enumerate(cuts)}}
+        state["halves"] = [[cut.b, *cut.error] for cut in cuts]
+        return {**numbers, **drifts, **state}, {**arrays, **{f"half_{number}": cut.a for number, cut in enumerate(cuts)}}
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
         super().restore(numbers, fill)
-        self._drifts, self._reaches = ([Drift(**each) for each in numbers[name]] for name in ("drifts", "reaches"))
+        self._drifts, self._reaches = ([Drift(**drift) for drift in numbers[name]] for name in ("drifts", "reaches"))
         self._half, self.weights = numbers["half"], np.array(numbers["weights"])
         self._taken = True
         self.active, self.halves = np.array(numbers["active"], np.int64), {}

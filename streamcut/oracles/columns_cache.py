@@ -102,8 +102,8 @@ class ColumnsCache:
         if self._places is None:  # rows may come from several places of the lane
             self._places = np.argsort(self.numbers)
         first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)
-        given = self._places[first:last], self._rows, first_row, self.columns, codes, half, how.grids
-        columns_cache.write_back(self._risk.loss, *given, self.columns.group.vectors(U), b, Room.of(0, U.shape[1]))
+        cached = self._places[first:last], self._rows, first_row, self.columns, codes, half, how.grids
+        columns_cache.write_back(self._risk.loss, *cached, self.columns.group.vectors(U), b, Room.of(0, U.shape[1]))
 
     def gathered(self) -> CachedRows:
         """The cached rows; shares and weights are views."""
@@ -117,7 +117,7 @@ class ColumnsCache:
             count = min(int(_KEPT * count), count - 1)
             (in_order := keys.copy()).partition(count)
             self.limit = float(in_order[count])
-            del in_order  # a number for each row at a time, beside which rows are marked
+            del in_order  # a number for each row at a time, and not while rows are marked
             np.less(keys, self.limit, out=kept)
             equal = np.flatnonzero(keys == self.limit)
             kept[equal[: count - np.count_nonzero(kept)]] = True

@@ -93,8 +93,8 @@ class Scores:
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
         W = self.columns.group.vectors(self.W)
-        given = self.risk.loss, _csr(self.risk, rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
-        require_finite(chunk, kernels.score(*given, room, kept))
+        problem = self.risk.loss, _csr(self.risk, rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
+        require_finite(chunk, kernels.score(*problem, room, kept))
         return kept
 
 
@@ -111,7 +111,7 @@ class AscentPass(Pass):
     first   the first pass also fills the row state and sums the totals
     equal   requests Halves of every kind of column
     sample  random seed for the choice of cached rows
-    known   the rows are scored: `z` is there, and rows at rest may lack their entries
+    scored  `z` has the scores, and rows at rest may lack their entries
     """
 
     risk: ColumnsRisk
@@ -127,7 +127,7 @@ class AscentPass(Pass):
     first: First | None = None
     equal: Equal | None = None
     streams: Streams | None = None
-    known: bool = False
+    scored: bool = False
     interruptible: ClassVar[bool] = True
 
     @property
@@ -158,10 +158,10 @@ class AscentPass(Pass):
         if self.equal is not None:
             self._halve(sums, rows, chunk, self.equal)
         assert sums.w is not None
-        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.known)
+        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.scored)
         vectors_of, room = self.columns.group.vectors, Room.of(self.order.near, self.W.shape[1])
         added = Added(vectors_of(sums.w), vectors_of(sums.U), sums.b, sums.gain)
-        given = (
+        problem = (
             self.risk.loss,
             _csr(self.risk, rows, chunk),
             self.columns,
@@ -171,7 +171,7 @@ class AscentPass(Pass):
             self.grids,
             self.order,
         )
-        require_finite(chunk, kernels.ascend(*given, added, room))
+        require_finite(chunk, kernels.ascend(*problem, added, room))
         if sums.cache is not None:
             sample_free(pairs.keys, self.risk.loss.free_below, chunk.numbers, self.sample)
             if self.streams is not None:  # rows at a bound may be here without their entries (Scores)
@@ -180,10 +180,10 @@ class AscentPass(Pass):
 
     def divided(self) -> tuple[Scores, AscentPass] | None:
         more = self.first is not None or self.equal is not None
-        if self.known or more or self.streams is None or self.order.visits == 0:
+        if self.scored or more or self.streams is None or self.order.visits == 0:
             return None
         scores = Scores(self.risk, self.grids, self.columns, self.W, self.halves, self.order)
-        return scores, replace(self, known=True)
+        return scores, replace(self, scored=True)
 
     def _learn(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
         assert self.first is not None
@@ -196,13 +196,13 @@ class AscentPass(Pass):
         if sums.by_fold is not None:
             fold = rows["fold"][:] = self.risk.folds.of_chunk(chunk)
             u = rows.get("u", np.ones(chunk.n_rows))
-            for each in range(len(sums.by_fold)):
-                sums.by_fold[each] += weight_sum(u[fold == each], self.first.grids)[0]
+            for number in range(len(sums.by_fold)):
+                sums.by_fold[number] += weight_sum(u[fold == number], self.first.grids)[0]
 
     def _halve(self, sums: ColumnSums, rows: Rows, chunk: Chunk, equal: Equal) -> None:
         u, fold = rows.get("u"), rows.get("fold")
-        for (own, left_out), halves in sums.halves.items():
-            y = rows["target"] if self.risk.labels is None else np.where(rows["t"] == own, 1.0, -1.0)
+        for (positive, left_out), halves in sums.halves.items():
+            y = rows["target"] if self.risk.labels is None else np.where(rows["t"] == positive, 1.0, -1.0)
             weight = u
             if left_out >= 0:
                 weight = np.where(fold == left_out, 0.0, 1.0 if u is None else u)

@@ -151,7 +151,7 @@ class DecomposableOracle(KeptRows):
         return (1.0 + (self._width > 1)) * vectors.spread(w, self._width, self._magnitudes)
 
     def _scored(self, w: np.ndarray) -> None:
-        """Note that the margins of w are known, or about to be."""
+        """Note that the margins of w are computed, or about to be."""
         self._drift.scored = self._spread(w)
 
     def _loss_at(self, w: np.ndarray, computed: np.ndarray) -> float:

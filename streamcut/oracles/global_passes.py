@@ -37,13 +37,13 @@ class LabelPass(Pass):
     def begin(self, first_row: int) -> Labelled:
         return Labelled(np.zeros(self.dimension))
 
-    def visit_chunk(self, found: Labelled, rows: Rows, chunk: Chunk) -> None:
+    def visit_chunk(self, labelled: Labelled, rows: Rows, chunk: Chunk) -> None:
         rows["z"][:] = chunk.y
-        linear.keep_largest(chunk.indptr, chunk.indices, chunk.data, self.bias, found.largest)
+        linear.keep_largest(chunk.indptr, chunk.indices, chunk.data, self.bias, labelled.largest)
         if chunk.qid is not None:
             new = np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1
             first = np.append(0, new)
-            found.runs.append((chunk.first_row + first, chunk.qid[first]))
+            labelled.runs.append((chunk.first_row + first, chunk.qid[first]))
 
     def merge(self, total: Labelled, part: Labelled) -> Labelled:
         np.maximum(total.largest, part.largest, out=total.largest)

@@ -127,9 +127,9 @@ class GlobalOracle(KeptRows):
     def cut_at(self, w: np.ndarray) -> tuple[Cut, float]:
         """Two passes: the cut at w and m·R(w)."""
         self.score(w)
-        found = self._cut_and_loss(self._drift.scored)
+        answer = self._cut_and_loss(self._drift.scored)
         self._before_line = None
-        return found
+        return answer
 
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""

@@ -82,11 +82,11 @@ class Groups(Kept):
 
     def weigh(self) -> None:
         """Compute the weights of the groups from the codes. Raises BadInputError when no two rows can be compared."""
-        found = np.concatenate(self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts)))
-        if not found.any():
-            where = "" if len(found) == 1 else " of one query (qid)"
+        sizes = np.concatenate(self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts)))
+        if not sizes.any():
+            where = "" if len(sizes) == 1 else " of one query (qid)"
             raise BadInputError(f"no two rows{where} have different labels: there is nothing to rank")
-        self._weights = self._risk.weights(found)
+        self._weights = self._risk.weights(sizes)
 
     def value(self, k: float | None) -> tuple[float, float]:
         """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""

@@ -48,17 +48,17 @@ _FALL, _SHORTEST, _NEAR = 1e-4, 1e-6, 1e-3  # of a Newton step's model: the fall
 
 def solving_bytes(loss: Loss, statistics: Statistics, dimension: int) -> int:
     """Bytes for solving, per cached row; 0: not available for this loss and these data."""
-    each = 8 * (2 * dimension + 16 * max(loss.kinks(), 1))
-    return each if dimension <= _FEATURES and each * statistics.n_rows <= _BYTES else 0
+    size = 8 * (2 * dimension + 16 * max(loss.kinks(), 1))
+    return size if dimension <= _FEATURES and size * statistics.n_rows <= _BYTES else 0
 
 
 class CachedProblem(NamedTuple):
-    """Rows a_i (n, D), c = C u (n,) and targets (n,); `own` (D,) is the diagonal of the penalty."""
+    """Rows a_i (n, D), c = C u (n,) and targets (n,); `ridge` (D,) is the diagonal of the penalty."""
 
     A: np.ndarray
     c: np.ndarray
     target: np.ndarray
-    own: np.ndarray
+    ridge: np.ndarray
 
 
 def dense(rows: CachedRows, dimension: int, bias: float) -> np.ndarray:
@@ -77,18 +77,18 @@ def solved(loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray, 
 
 
 def _newton(loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray, enough: float) -> tuple[np.ndarray, np.ndarray]:
-    A, c, target, own = problem
+    A, c, target, ridge = problem
     zero, value, share, curvature = np.empty((4, len(A)))
     row_losses.at_zero(loss, target, zero)
 
     def objective(w: np.ndarray) -> float:
         columns_cache.curves(loss, A @ w + zero, target, value, share, curvature)
-        return float(0.5 * (w @ (own * w)) - rest @ w + c @ value)
+        return float(0.5 * (w @ (ridge * w)) - rest @ w + c @ value)
 
     F = objective(w)
     for _ in range(_MOST):
-        left, scaled = rest + A.T @ (c * share) - own * w, A * np.sqrt(c * curvature)[:, None]
-        dw, part = _solved(_factor(scaled.T @ scaled, own), left.copy()), 1.0
+        left, scaled = rest + A.T @ (c * share) - ridge * w, A * np.sqrt(c * curvature)[:, None]
+        dw, part = _solved(_factor(scaled.T @ scaled, ridge), left.copy()), 1.0
         fall = float(left @ dw)
         if not fall > _NEAR * enough:
             break
@@ -104,7 +104,7 @@ def _newton(loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray,
 def _interior(
     loss: Loss, problem: CachedProblem, rest: np.ndarray, w: np.ndarray, enough: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    A, c, target, own = problem
+    A, c, target, ridge = problem
     highest, kinks = loss.highest(0.0), target[:, None] + [loss.kink(j) for j in range(loss.kinks())]
     weight, cs = float(c.sum()) * loss.kinks(), c[:, None]
     t = (A @ w)[:, None] - kinks
@@ -113,12 +113,12 @@ def _interior(
     s = np.where(t > 0.0, 1.0 - s, s)
     p, q = mu / (1.0 - s), mu / s
     for _ in range(_MOST if t.size else 0):
-        left, now = rest + A.T @ (c * (highest - s.sum(axis=1))) - own * w, float((cs * (q * s + p * (1.0 - s))).sum())
+        left, now = rest + A.T @ (c * (highest - s.sum(axis=1))) - ridge * w, float((cs * (q * s + p * (1.0 - s))).sum())
         if now + 0.5 * float(left @ left) <= max(enough, _LEAST * weight):
             break
         r, theta = (A @ w)[:, None] - kinks - p + q, p / (1.0 - s) + q / s
         scaled = A * np.sqrt(c * (1.0 / theta).sum(axis=1))[:, None]
-        factor = _factor(scaled.T @ scaled, own)  # NumPy computes one half
+        factor = _factor(scaled.T @ scaled, ridge)  # NumPy computes one half
         alpha = beta = np.zeros(1)
         for corrected in (False, True):
             e = beta / (1.0 - s) - p - alpha / s + q
@@ -141,9 +141,9 @@ def _reach(value: np.ndarray, change: np.ndarray) -> float:
     return float(np.where(change < 0.0, value / -change, np.inf).min())
 
 
-def _factor(matrix: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """L of diag(own) + matrix = LLᵀ; not finite where there is none."""
-    matrix[np.diag_indices(len(matrix))] += own
+def _factor(matrix: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """L of diag(ridge) + matrix = LLᵀ; not finite where there is none."""
+    matrix[np.diag_indices(len(matrix))] += ridge
     try:
         return np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
@@ -171,7 +171,7 @@ def solve_at_once(
     """
     parts = [cache.gathered() for cache in caches]
     X = np.vstack([dense(part, len(w), columns.bias) for part in parts])
-    number, weight, goal = (np.concatenate(each) for each in zip(*((p.number, p.weight, p.target) for p in parts), strict=True))
+    number, weight, goal = (np.concatenate(rows) for rows in zip(*((p.number, p.weight, p.target) for p in parts), strict=True))
     ends, points = np.cumsum([len(part.number) for part in parts])[:-1], dict[int, np.ndarray]()
     for a in np.flatnonzero(chosen).tolist():
         before = np.concatenate([part.share[:, a] for part in parts])
@@ -182,21 +182,21 @@ def solve_at_once(
             A = X * np.where(goal == columns.positive[a], 1.0, -1.0)[:, None]
         if fold is not None and columns.left_out is not None:  # rows of the left-out fold stay as they are
             c = np.where(fold[number - first_row] == columns.left_out[a], 0.0, c)
-        start, own = np.ascontiguousarray(w[:, a]), np.ones(len(w))
+        start, ridge = np.ascontiguousarray(w[:, a]), np.ones(len(w))
         rest = start - A.T @ (c * before)
         if pulls is not None:
-            own[-1], rest[-1] = 0.0, pulls[a] - A[:, -1] @ (c * before)
-        share, point = solved(loss, CachedProblem(A, c, target, own), rest, near[:, a], float(enough[a]))
+            ridge[-1], rest[-1] = 0.0, pulls[a] - A[:, -1] @ (c * before)
+        share, point = solved(loss, CachedProblem(A, c, target, ridge), rest, near[:, a], float(enough[a]))
         columns_cache.limit(loss, limit, weight, share)
         share = np.where(np.isfinite(share) & (c > 0.0), share, before)
         delta = A.T @ (c * (share - before))
         gain = columns_cache.gained(loss, c, target, before, share)
         if not np.isfinite(delta @ delta + point @ point + gain):
             continue
-        at = np.where(own > 0.0, start, point)  # a free intercept goes to its new value, whatever the step
-        slope, curvature = gain - dot(at, delta), dot(own * delta, delta)
+        at = np.where(ridge > 0.0, start, point)  # a free intercept goes to its new value, whatever the step
+        slope, curvature = gain - dot(at, delta), dot(ridge * delta, delta)
         theta = min(1.0, max(0.0, slope / curvature)) if curvature > 0.0 else 0.0  # the best fraction of the step
-        w[:, a] += theta * np.where(own > 0.0, delta, point - start)
+        w[:, a] += theta * np.where(ridge > 0.0, delta, point - start)
         for part, after in zip(parts, np.split(before + theta * (share - before), ends), strict=True):
             part.share[:, a] = after
         points[a] = point

@@ -64,10 +64,10 @@ class SharedColumns:
 
     def of(self, row: int, compute: Callable[[], np.ndarray]) -> np.ndarray | None:
         """The column of `row`; None if it does not fit."""
-        found = self._columns.get(row)
-        if found is None and len(self._columns) < self._most:
-            found = self._columns[row] = compute().astype(np.float32)
-        return found
+        column = self._columns.get(row)
+        if column is None and len(self._columns) < self._most:
+            column = self._columns[row] = compute().astype(np.float32)
+        return column
 
 
 class KernelCache:
@@ -132,12 +132,12 @@ def mean_row(chunk: Chunk, dimension: int) -> Chunk:
 def fetch(feed: Feed, numbers: np.ndarray, traffic: Traffic) -> Chunk:
     """The rows `numbers` (increasing) in memory, as `take` copies them. Only shards that hold one of them are read."""
     shards, buffers = np.searchsorted(first_rows(feed.data.manifest), numbers, side="right"), feed.buffers()
-    found: list[Chunk] = []
+    chunks: list[Chunk] = []
     for inside in np.split(numbers, np.flatnonzero(np.diff(shards)) + 1):
         for block in feed.blocks(int(inside[0]), int(inside[-1]) + 1, buffers, traffic):
             first, stop = np.searchsorted(inside, (block.first_row, block.first_row + block.n_rows))
-            found.append(take(block, inside[first:stop] - block.first_row))
-    return concatenate(found)
+            chunks.append(take(block, inside[first:stop] - block.first_row))
+    return concatenate(chunks)
 
 
 def whole_bytes(manifest: Manifest) -> int:

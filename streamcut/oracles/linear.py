@@ -109,7 +109,7 @@ class LinearOracle(DecomposableOracle):
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) from known margins."""
-        return self._cut(self._read(self._scores(np.zeros(self.dimension), kappa=mu, known=True)))
+        return self._cut(self._read(self._scores(np.zeros(self.dimension), kappa=mu, cut_only=True)))
 
     def line_search(self, A0: float, B0: float, more: Callable[[np.ndarray], np.ndarray] | None = None) -> float:
         """The k ≥ 0 that minimises F at w_b + k(w − w_b), where A0 = ‖w − w_b‖², B0 = ⟨w_b, w − w_b⟩. The data is not read.

@@ -81,8 +81,8 @@ class _ShiftPass(RowPass):
 class OneClassOracle(LinearOracle):
     """A LinearOracle of F(w, b) of streamcut.bundle.one_class, which sets its own C: cuts have ν in their pull on b."""
 
-    def __init__(self, *given: Any, nu: float, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *arguments: Any, nu: float, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._nu = nu
         self._lean = self._bias * nu  # by which cuts of the mean hinge pull less on b
 
@@ -110,7 +110,7 @@ class OneClassOracle(LinearOracle):
         numbers, arrays = super().saved()
         numbers.pop("halves", None)
         ones = self.penalty.ones if isinstance(self.penalty, FreeOffset) else None
-        if ones is None:  # nothing is known yet
+        if ones is None:  # before the first pass
             return {**numbers, "ones": [0.0] * 3}, {**arrays, "ones": np.zeros(self.dimension)}
         return {**numbers, "ones": [ones.b, *ones.error]}, {**arrays, "ones": ones.a}
 

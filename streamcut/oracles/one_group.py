@@ -59,8 +59,8 @@ class OneGroup(Kept):
 
     def sorted(self, k: float | None) -> SortedScores:
         """The scores at z_b + k(z − z_b), or at z when k is None."""
-        known, apart = self._splitters, self._risk.apart
-        scores = SortedScores(self._blocks, k, self._counts, self._room, known=known, apart=apart)
+        former, apart = self._splitters, self._risk.apart
+        scores = SortedScores(self._blocks, k, self._counts, self._room, former=former, apart=apart)
         self._splitters = scores.splitters
         return scores
 

@@ -91,8 +91,8 @@ class CurvedPairsOracle(GlobalOracle):
     kept = (*GlobalOracle.kept, "known", "useful", "slope", "curvature")
     made_anew = (*GlobalOracle.made_anew, *NEAR)
 
-    def __init__(self, runner: Runner, risk: Pairs | PairsOfLevels, **given: Any) -> None:
-        super().__init__(runner, risk, **given)
+    def __init__(self, runner: Runner, risk: Pairs | PairsOfLevels, **options: Any) -> None:
+        super().__init__(runner, risk, **options)
         self.slope, self.curvature = np.zeros(self.dimension), np.zeros((self.dimension, self.dimension))
         self.known, self.useful = False, True
         self._dense = dense_rows(runner.feed.data.manifest.statistics, self.dimension)

@@ -68,7 +68,7 @@ class RowBlocks:
 
 
 def in_threads(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
-    """work(item) of each, in order."""
+    """work(item) of each item, in order."""
     workers = min(workers, len(items))
     if workers <= 1:
         yield from map(work, items)

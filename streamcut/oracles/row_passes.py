@@ -53,10 +53,10 @@ class Halves:
         y: np.ndarray | None = None,
     ) -> None:  # fmt: skip
         """Add the rows of a chunk, all with this score; `y` replaces the chunk's targets."""
-        found = np.empty((2, chunk.n_rows))
-        row_losses.cuts_of_halves(loss, chunk.y if y is None else y, score, u, grids, found, self.b)
+        coefficients = np.empty((2, chunk.n_rows))
+        row_losses.cuts_of_halves(loss, chunk.y if y is None else y, score, u, grids, coefficients, self.b)
         for side in range(2):
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, found[side], bias, grids, self.a[side])
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients[side], bias, grids, self.a[side])
 
     def merged(self, part: Halves) -> Halves:
         vectors.add(self.a.reshape(-1), part.a.reshape(-1))
@@ -89,7 +89,7 @@ class Totals:
         return cls(0.0, np.zeros(features))
 
     def add(self, chunk: Chunk, u: np.ndarray | None, weight: float, bias: float, grids: Grids) -> None:
-        """Add the rows of a chunk, with weights `u` (None: 1 each) and total `weight`."""
+        """Add the rows of a chunk, with weights `u` (None: all 1) and total `weight`."""
         self.weight += weight
         linear.add_magnitudes(chunk.indptr, chunk.indices, chunk.data, u, bias, grids.vector, self.magnitudes)
 
@@ -189,8 +189,8 @@ class ScorePass(Pass):
     """Scores at `w`, the loss there and, unless `kappa` is None, the cut at z_b + κ(z − z_b).
 
     `at_w` takes the cut at w itself and neither reads nor keeps z of a best point. `first` also fills `u`, which it sums, and
-    `target`. `scored`: `z` has the scores, and rows without a share in the cut may lack their entries. `known`: it has the
-    margins, and nothing but the cut is computed (OCAS's second pass).
+    `target`. `scored`: `z` has the scores, and rows without a share in the cut may lack their entries. `cut_only`: it
+    has the margins, and only the cut is computed (OCAS's second pass).
     """
 
     risk: PointwiseRisk
@@ -201,11 +201,11 @@ class ScorePass(Pass):
     at_w: bool = False
     first: First | None = None
     scored: bool = False
-    known: bool = False
+    cut_only: bool = False
     interruptible: ClassVar[bool] = True
 
     def divided(self) -> tuple[RowScores, ScorePass] | None:
-        predicted = self.kappa is not None and not (self.at_w or self.known) and self.first is None
+        predicted = self.kappa is not None and not (self.at_w or self.cut_only) and self.first is None
         return (RowScores(self), replace(self, scored=True)) if predicted else None
 
     def begin(self, first_row: int) -> CutSums:
@@ -221,7 +221,7 @@ class ScorePass(Pass):
         if self.first is not None and sums.totals is not None:
             begin(rows, chunk, self.risk, self.bias, self.first, sums.totals)
         entries, loss = (chunk.indptr, chunk.indices, chunk.data), self.risk.loss
-        if not self.known:
+        if not self.cut_only:
             if not self.scored:
                 linear.scores(*entries, self.w, self.bias, z)
             require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, sums.loss))

@@ -128,8 +128,8 @@ class SecondOrderOracle(LinearOracle):
         return self._cut(self._read(work))
 
     def _first_pass(self, w: np.ndarray) -> Pass:
-        given = {"first": self._first, "model": self._modelled, "dense": self._dense}
-        return CurvedPass(self._risk, self._grids, w, self._bias, at_w=True, **given)  # type: ignore[arg-type]
+        options = {"first": self._first, "model": self._modelled, "dense": self._dense}
+        return CurvedPass(self._risk, self._grids, w, self._bias, at_w=True, **options)  # type: ignore[arg-type]
 
     def _read(self, work: Pass) -> Any:
         sums = super()._read(work)
@@ -143,11 +143,11 @@ class SecondOrderOracle(LinearOracle):
 
         Where that model has kinks of a width, it may be narrower from the next pass on. `allowed` is the requested gap.
         """
-        given = self.penalty, self.C, self.at, self.slope
-        w = quadratic_minimum(*given, self.curvature, _INSIDE * allowed, ridge)
+        model = self.penalty, self.C, self.at, self.slope
+        w = quadratic_minimum(*model, self.curvature, _INSIDE * allowed, ridge)
         if w is None and self.penalty.free and not self._loss.smooth:  # a free intercept, and no row is near a kink
             self.curvature[-1, -1] += 0.5 / self._widest * self.total_weight * self._bias**2
-            w = quadratic_minimum(*given, self.curvature, _INSIDE * allowed, ridge)
+            w = quadratic_minimum(*model, self.curvature, _INSIDE * allowed, ridge)
         if w is not None:
             price, l1 = _prices(self.penalty, self.dimension, ridge), _thresholds(self.penalty, self.dimension)
             fall = vectors.dot(self.C * self.slope - price * self.at, w - self.at)
@@ -203,8 +203,8 @@ def _solved(Q: np.ndarray, q: np.ndarray) -> np.ndarray | None:
     factor = _factor(Q)
     if factor is None:
         return None
-    second_order.solve(factor, found := q.copy())
-    return found if np.isfinite(found).all() else None
+    second_order.solve(factor, x := q.copy())
+    return x if np.isfinite(x).all() else None
 
 
 def _factor(Q: np.ndarray) -> np.ndarray | None:
@@ -231,15 +231,15 @@ def _sparse_minimum(Q: np.ndarray, q: np.ndarray, l1: np.ndarray, w: np.ndarray,
         active = np.flatnonzero((w != 0.0) | (l1 == 0.0))
         while len(active) > 0:  # signs stay fixed; a weight that changes sign becomes 0, unless it has no λ
             signs = np.sign(w[active])
-            found = _solved(Q[np.ix_(active, active)], q[active] - l1[active] * signs)
-            if found is None:
+            solution = _solved(Q[np.ix_(active, active)], q[active] - l1[active] * signs)
+            if solution is None:
                 break
-            wrong = (np.sign(found) != signs) & (l1[active] > 0.0)
+            wrong = (np.sign(solution) != signs) & (l1[active] > 0.0)
             if not wrong.any():
-                w[active] = found
+                w[active] = solution
                 break
-            part = w[active][wrong] / (w[active][wrong] - found[wrong])
-            w[active] += part.min() * (found - w[active])
+            part = w[active][wrong] / (w[active][wrong] - solution[wrong])
+            w[active] += part.min() * (solution - w[active])
             w[active[np.flatnonzero(wrong)[part <= part.min()]]] = 0.0
             active = np.flatnonzero((w != 0.0) | (l1 == 0.0))
         if _left(Q, q, l1, w) <= tolerance:

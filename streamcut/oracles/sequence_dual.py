@@ -138,9 +138,7 @@ class AscentPass(ScorePass):
         starts, K = group_starts(chunk), self.risk.classes
         first = int(np.searchsorted(self.held.starts, chunk.first_row))
         here = slice(first, first + len(starts) - 1)
-        weights, out = (
-            records.ChainWeights(each[: -K * K].reshape(-1, K), each[-K * K :].reshape(-1, K)) for each in (sums.w, sums.dual)
-        )
+        weights, out = (records.ChainWeights(w[: -K * K].reshape(-1, K), w[-K * K :].reshape(-1, K)) for w in (sums.w, sums.dual))
         n = chunk.n_rows
         order = np.lexsort((self.keys[here], starts[:-1] // self.batch))
         buffers = np.empty((n, K)), np.empty((n, K), np.int16), np.empty(n, np.int32), np.empty(len(starts) - 1)

@@ -28,7 +28,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.oracles.row_blocks import RowBlocks, in_threads
 
 _FILLED = 0.8  # of the room, when splitters are chosen, so that they serve some of the following steps too
-_MOST = (1 << 31) - 1  # scores in a range, whose places are int32
+_MOST = (1 << 31) - 1  # scores in a range, whose positions are int32
 
 
 class SortedScores:
@@ -36,7 +36,7 @@ class SortedScores:
 
     counts  rows of each class
     room    scores that may be in memory at a time
-    known   splitters that may serve
+    former  splitters that may serve
     apart   classes are requested separately: the largest ranges of all classes are in memory at once
 
     bounds[r] and bounds[r + 1] are those of range r, the first −∞, the last ∞. inside[r, c] rows of class c lie strictly
@@ -44,7 +44,7 @@ class SortedScores:
     """
 
     def __init__(
-        self, blocks: RowBlocks, k: float | None, counts: np.ndarray, room: int, *, known: np.ndarray | None, apart: bool
+        self, blocks: RowBlocks, k: float | None, counts: np.ndarray, room: int, *, former: np.ndarray | None, apart: bool
     ) -> None:
         self.counts = counts
         self.workers = blocks.workers
@@ -55,7 +55,7 @@ class SortedScores:
         self._apart = apart
         splitters = np.empty(0)
         if int(counts.sum()) > self._room:
-            splitters = self._known_or_new(known)
+            splitters = self._former_or_new(former)
         else:
             self.inside, self.ties = counts[None], np.zeros((1, len(counts)), np.int64)
         self.splitters = splitters
@@ -95,8 +95,8 @@ class SortedScores:
         values, filled, lock = np.empty(starts[-1]), starts[:-1].copy(), threading.Lock()
 
         def gather(_: int, scores: np.ndarray, rows: Rows) -> None:
-            picked, places, ends = np.empty(len(scores)), np.empty(len(scores), np.int32), np.empty(len(starts), np.int64)
-            score_ranges.pick(scores, rows["code"], self.bounds[r], self.bounds[r + 1], places, ends, picked)
+            picked, positions, ends = np.empty(len(scores)), np.empty(len(scores), np.int32), np.empty(len(starts), np.int64)
+            score_ranges.pick(scores, rows["code"], self.bounds[r], self.bounds[r + 1], positions, ends, picked)
             with lock:
                 for c in np.flatnonzero(sizes):
                     part = picked[ends[c] : ends[c + 1]]
@@ -124,18 +124,18 @@ class SortedScores:
         ranges, step = range(len(self.inside)), max(self._room // 8, 1)
         for r in reversed(ranges) if descending else ranges:
             inside, ties = int(self.inside[r, c]), int(self.ties[r, c])
-            found = [(inside, partial(self._sorted_class, r, c))]
-            found += [(size, partial(np.full, size, self.bounds[r + 1])) for size in _parts(ties, step)]
-            yield from reversed(found) if descending else found
+            pieces = [(inside, partial(self._sorted_class, r, c))]
+            pieces += [(size, partial(np.full, size, self.bounds[r + 1])) for size in _parts(ties, step)]
+            yield from reversed(pieces) if descending else pieces
 
     def _sorted_class(self, r: int, c: int) -> np.ndarray:
         return self.sorted_range(r, only=c)[0]
 
-    def _known_or_new(self, known: np.ndarray | None) -> np.ndarray:
-        if known is not None and len(known):
-            self._count(known)
+    def _former_or_new(self, former: np.ndarray | None) -> np.ndarray:
+        if former is not None and len(former):
+            self._count(former)
             if self._held() <= self._room:
-                return known
+                return former
         step = max(int(self._room * _FILLED) // (2 if self._apart else 1), 1)
         splitters = np.unique(self._at(np.arange(step, int(self.counts.sum()), step)))
         self._count(splitters)
@@ -149,23 +149,23 @@ class SortedScores:
         shape = len(splitters) + 1, len(self.counts)
 
         def count(_: int, scores: np.ndarray, rows: Rows) -> np.ndarray:
-            found = np.zeros((2, *shape), np.int64)
-            score_ranges.count_ranges(scores, rows["code"], splitters, found[0], found[1])
-            return found
+            counts = np.zeros((2, *shape), np.int64)
+            score_ranges.count_ranges(scores, rows["code"], splitters, counts[0], counts[1])
+            return counts
 
         self.inside, self.ties = sum(self.sweep(count), np.zeros((2, *shape), np.int64))
 
-    def _at(self, places: np.ndarray) -> np.ndarray:
-        """The scores at these places of the sorted order: 11 bits of their keys a sweep, highest first."""
-        keys, left = np.zeros(len(places), np.uint64), places.copy()
+    def _at(self, positions: np.ndarray) -> np.ndarray:
+        """The scores at these positions of the sorted order: 11 bits of their keys a sweep, highest first."""
+        keys, left = np.zeros(len(positions), np.uint64), positions.copy()
         for shift in range(55, -1, -DIGIT):
             prefixes, which = np.unique(keys, return_inverse=True)
             shape = len(prefixes), 1 << DIGIT
 
             def count(_: int, scores: np.ndarray, rows: Rows, prefixes=prefixes, shape=shape, shift=shift) -> np.ndarray:
-                found = np.zeros(shape, np.int64)
-                score_ranges.count_digits(scores, prefixes, shift, found)
-                return found
+                counts = np.zeros(shape, np.int64)
+                score_ranges.count_digits(scores, prefixes, shift, counts)
+                return counts
 
             up_to = np.cumsum(sum(self.sweep(count), np.zeros(shape, np.int64)), axis=1)
             for i, p in enumerate(which):

@@ -78,10 +78,10 @@ def solve(
     progress.rule = replace(asked, tol=None, tol_relative=None)  # convergence is checked here, for each column
     if oracle.at_once < len(oracle.columns):  # a limit for each column
         progress.rule = replace(progress.rule, max_passes=None)
-    found, reason = progress.resume(oracle), StopReason.INTERRUPTED
-    s = State.at_zero(oracle, 0) if found is None else State.restored(found, oracle)
+    saved, reason = progress.resume(oracle), StopReason.INTERRUPTED
+    s = State.at_zero(oracle, 0) if saved is None else State.restored(saved, oracle)
     try:
-        if found is None:
+        if saved is None:
             s = _begun(oracle, origins)
         reason = _trained(s, oracle, progress, asked, origins, yields=yields)
     except Interrupted:
@@ -153,17 +153,17 @@ def _keep(s: State, oracle: ColumnsOracle, chosen: Sequence[int]) -> None:
 
 def _answers(s: State, oracle: ColumnsOracle, reason: StopReason, last: int) -> list[Answer]:
     """The answers of all columns after iteration `last`; columns that were never in training are at w = 0."""
-    found = dict(s.answers)
+    answers = dict(s.answers)
     for a, column in enumerate(oracle.active.tolist() if s.lines else []):
-        found[column] = _answer(s, a, oracle, reason)
+        answers[column] = _answer(s, a, oracle, reason)
     if waiting := _waiting(s, oracle):
         oracle.active = np.array(waiting)
         zero, costs = np.zeros(oracle.size), oracle.costs
         for a, (column, loss) in enumerate(zip(waiting, oracle.losses_at_zero().tolist(), strict=True)):
             F, c_bar = objective(0.0, len(zero), float(costs[a]), loss), float(costs[a] * oracle.totals[a])
             nothing = Witness.none(oracle.costly.stop * oracle.risk.width)
-            found[column] = Answer(zero, F, 0.0, 0.0, nothing, c_bar, reason, last, ((F, 0.0),))
-    return [found[column] for column in range(len(oracle.columns))]
+            answers[column] = Answer(zero, F, 0.0, 0.0, nothing, c_bar, reason, last, ((F, 0.0),))
+    return [answers[column] for column in range(len(oracle.columns))]
 
 
 def _begun(oracle: ColumnsOracle, origins: Sequence[Origin] | None) -> State:
@@ -206,10 +206,10 @@ def _placed(s: State, oracle: ColumnsOracle, count: int, origins: Sequence[Origi
 
 def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> None:
     """The lines of columns that begin, at w = 0 or with the proof of their origin: then G is its cut."""
-    known = oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), oracle.totals.tolist()
+    table = oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), oracle.totals.tolist()
     l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
     for a, origin in first.items():
-        C, loss, sigma, M = (values[a] for values in known)
+        C, loss, sigma, M = (values[a] for values in table)
         accelerated = oracle.shares_come_from_each_other
         # with an l1 steps are as long as thresholds allow, so acceleration waits until they are slow, or gives way; so it
         # waits with smooth losses, and where rows of several lanes, which do not see each other's steps, are solved for at once
@@ -269,10 +269,10 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.scored = None if l1 is None else W
     newest = add_shares(s, oracle, sums)
-    found, costly = np.empty((7, A * s.width)), oracle.costly
+    products, costly = np.empty((7, A * s.width)), oracle.costly
     U, G = newest.U[costly], s.G[costly]
-    vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty_like(found), found)
-    uu, gu, gg, _, bd, dd, _ = s.sums(found)
+    vectors.products(U, G, s.best[costly], W[costly], oracle.magnitudes[costly], np.empty_like(products), products)
+    uu, gu, gg, _, bd, dd, _ = s.sums(products)
     search(s, oracle, W, bd, dd)
     take_bounds(s, oracle, newest, np.stack([gg, gu, uu]))
     e = np.empty(A)
@@ -304,13 +304,13 @@ def _moved(lines: list[Line], pulls: np.ndarray, e: np.ndarray) -> np.ndarray:
 
 def _answer(s: State, a: int, oracle: ColumnsOracle, reason: StopReason) -> Answer:
     """The answer of column a, with the bound recomputed from its proof."""
-    line, witness = s.lines[a], s.proof(a, float(oracle.totals[a]))
+    line, proof = s.lines[a], s.proof(a, float(oracle.totals[a]))
     c_bar, l1 = float(oracle.costs[a] * oracle.totals[a]), 0.0 if oracle.l1s is None else float(oracle.l1s[a])
-    bound = min(line.bound, witness.bound(c_bar, l1))
+    bound = min(line.bound, proof.bound(c_bar, l1))
     w, F, raised = s.of(s.best, a).flatten(), line.F, line.raised
     if line.held is not None and line.held[1] < F:
         w, F, raised = line.held
-    return Answer(w, F, raised, bound, witness, c_bar, reason, line.began, tuple(line.trace))
+    return Answer(w, F, raised, bound, proof, c_bar, reason, line.began, tuple(line.trace))
 
 
 def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progress) -> None:
@@ -328,9 +328,9 @@ def _leave(s: State, oracle: ColumnsOracle, rule: StoppingRule, progress: Progre
         centre(s, oracle, rule, close)
     for a, column in enumerate(oracle.active.tolist()):
         if a in done:
-            found = _answer(s, a, oracle, StopReason.CONVERGED)
-            if close(a, found.primal, found.bound):
-                s.answers[column] = found
+            answer = _answer(s, a, oracle, StopReason.CONVERGED)
+            if close(a, answer.primal, answer.bound):
+                s.answers[column] = answer
                 continue
         stay.append(a)
     _keep(s, oracle, stay)
