@@ -18,7 +18,6 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
-from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import BundleJob, PathJob, identity
 from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, problem_of_two, solver_of, threads_wanted
@@ -82,9 +81,8 @@ class GlobalJob(BundleJob, PathJob):
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
 
     def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        risk = {f"risk.{name}": value for name, value in by_name(self.risk).items()}
         label, bias = None if self.problem.labels is None else self.problem.labels[1], self.problem.bias
-        fields = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label, **risk}
+        fields = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label}
         return identity(self.options, fingerprint, **fields)
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
