@@ -115,25 +115,14 @@ class Bundle:
         self._beta *= c_bar / self.c_bar
         self.c_bar, self.penalty = c_bar, penalty
 
-    def saved(self) -> dict[str, np.ndarray]:
-        """The state of the bundle by name, as views: what a checkpoint keeps, and where it is read into."""
-        pulls = {"pulls": self._pulls} if self.penalty.free else {}
-        return pulls | {
-            "vectors": self._vectors[: len(self._b)],
-            "b": self._b,
-            "errors": self._errors,
-            "beta": self._beta,
-            "gram": self._gram,
-            "unused": self._unused,
-        }
-
-    def make_places(self, cuts: int) -> dict[str, np.ndarray]:
-        """As `saved`, for a given number of cuts, to be filled by the caller."""
-        size = cuts + 1
-        self._b, self._beta, self._gram = np.zeros(size), np.zeros(size), np.zeros((size, size))
-        self._errors, self._pulls = np.zeros((size, 2)), np.zeros(size)
-        self._unused = np.zeros(size, dtype=np.int64)
-        return self.saved()
+    def arrays(self, cuts: int | None = None) -> dict[str, np.ndarray]:
+        """What a checkpoint keeps, by name, as views; of so many cuts, to be filled by the caller."""
+        if cuts is not None:
+            t = cuts + 1
+            self._b, self._pulls, self._beta, self._unused = np.zeros(t), np.zeros(t), np.zeros(t), np.zeros(t, np.int64)
+            self._errors, self._gram = np.zeros((t, 2)), np.zeros((t, t))
+        names = ("b", "errors", "pulls", "beta", "gram", "unused")
+        return {"vectors": self._vectors[: len(self._b)], **{name: getattr(self, f"_{name}") for name in names}}
 
     def solve(self, tolerance: float, near: Interval | None = None) -> MasterSolution:
         """Solve the master problem, starting from the last solution, to a dual gap of at most `tolerance`.

@@ -36,9 +36,7 @@ _LOOSE = 1e-9  # of the sum of sizes, far more than rounding
 
 @dataclass(frozen=True, slots=True)
 class L1Only(ElasticNet):
-    """λ‖w‖₁ with λ = `l1` > 0. most: upper bound on F at some known point, so that ‖w*‖₁ ≤ most / λ; ridge: ρ."""
-
-    most: float = math.inf
+    """λ‖w‖₁ with λ = `l1` > 0: ‖w*‖₁ ≤ most / λ; ridge: ρ."""
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         return ElasticNet.weights(self, v) / self.ridge
@@ -90,12 +88,7 @@ class L1Only(ElasticNet):
 
 @dataclass(frozen=True, slots=True)
 class L1OfMany(L1Only):
-    """The same for many features, using the newest cut alone; `free`: the last number of w is unpenalised.
-
-    halves, within   as in streamcut.bundle.intercept
-    """
-
-    halves: tuple[Plane, ...] = ()
+    """The same for many features, using the newest cut alone; `free`: the last number of w is unpenalised."""
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         return v  # not used to find the next w
@@ -120,7 +113,7 @@ class L1OfMany(L1Only):
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> Self:
         within = self.within
         if self.free:
-            within = within.within(best_intercept_in_box(self.halves, c_bar, self.l1, F_b))
+            within = within.within(best_intercept_in_box(self.sides, c_bar, self.l1, F_b))
         return replace(self, most=F_b, within=within)
 
     def solve_master(

@@ -60,9 +60,6 @@ class FreeOffset(FreeIntercept):
         within = Interval((1.0 - longest * size * price) / constant, 1.0 / constant)
         return cls(within=within, ones=ones, nu=nu, constant=constant, price=price)
 
-    def with_interval(self, *within: float) -> FreeOffset:
-        return self
-
     def near(self, w_b: np.ndarray) -> None:
         return None
 

@@ -37,6 +37,8 @@ class L2:
     ridge: float = 1.0  # ρ of the ½ρ‖w‖² used in searches
     free: bool = False  # whether the last number of w is an unpenalised intercept
     within: Interval = EVERYWHERE  # where the optimal one is proved to be
+    sides: tuple[Plane, ...] = ()  # cuts of the rows that pull it either way, for any weights: they bound it
+    most: float = math.inf  # upper bound on F at some known point
     priced: ClassVar[bool] = False  # whether the master problem prices the pull on it
     partial: ClassVar[bool] = True  # whether a part of a cut is a cut, as losses are not negative
 
@@ -95,12 +97,6 @@ class L2:
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> L2:
         """The penalty with the interval of the optimal intercept narrowed by F(w_b) ≤ `F_b` and a `bound` on F."""
         return self
-
-    def with_interval(self, *within: float) -> Self:
-        """With (low, high), or nothing, as the proved interval. Raises ValueError for other numbers."""
-        if within and not (len(within) == 2 and -math.inf < within[0] <= within[1] < math.inf):
-            raise ValueError(f"its intercept is within {within}")
-        return replace(self, within=Interval(*within) if within else EVERYWHERE)
 
     def near(self, w_b: np.ndarray) -> Interval | None:
         """The search interval of the next intercept, if it is free."""
@@ -162,12 +158,8 @@ FREE_VECTORS = 4  # of w's length, in addition to those of L2: two cuts that bou
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreeIntercept(L2):
-    """halves   cuts of the rows that pull the intercept either way, for any weights: they bound it
+    """With an unpenalised intercept; `l1` is λ of the other weights."""
 
-    `l1` is λ of the other weights.
-    """
-
-    halves: tuple[Plane, ...] = ()
     free: bool = True
     priced: ClassVar[bool] = True
 
@@ -204,7 +196,7 @@ class FreeIntercept(L2):
         return L2.line(self, w_b[:-1], w[:-1])
 
     def narrowed(self, c_bar: float, w_b: np.ndarray, F_b: float, bound: float) -> Self:
-        return replace(self, within=self.within.within(best_intercept(self.halves, c_bar, w_b[:-1], F_b, bound)))
+        return replace(self, within=self.within.within(best_intercept(self.sides, c_bar, w_b[:-1], F_b, bound)))
 
     def near(self, w_b: np.ndarray) -> Interval | None:
         """The search interval of the next intercept; None: all of `within`."""

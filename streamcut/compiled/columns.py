@@ -139,12 +139,12 @@ def gain_of_step(loss, f, after, score, scale, square, y):
 
 
 @kernel
-def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
+def ascend(loss, rows, columns, pairs, versions, W, grids, order, sums, room):
     """One visit of every row of a block: z under W, then dual ascent steps at the running weights sums.w.
 
     Rows come in batches of len(order.rows). order.near at a time are scored, in the order of order.rows, and then take their
     steps in the order of order.turns, free pairs up to order.visits times. Without visits there are no steps: shares become those
-    of the scores. Fills z, half halves[1] of the codes from half halves[0], and a key of each row, lowest for rows that may still
+    of the scores. Fills z, codes of versions[1] from versions[0], and a key of each row, lowest for rows that may still
     move most. Adds the changes to sums.U and sums.b, and the increase of the dual to sums.gain. Returns a row whose score is not
     finite, or −1.
     """
@@ -152,19 +152,19 @@ def ascend(loss, rows, columns, pairs, halves, W, grids, order, sums, room):
     for first in range(0, n, size):
         for begin in range(0, size, order.near):
             chosen, turns = order.rows[begin : begin + order.near], order.turns[begin : begin + order.near]
-            found = _score(loss, first, chosen, rows, columns, pairs, halves, W, order.visits == 0, grids, room)
+            found = _score(loss, first, chosen, rows, columns, pairs, versions, W, order.visits == 0, grids, room)
             bad = found if bad < 0 else bad
             for _ in range(order.visits):
-                if _steps(loss, first, chosen, turns, rows, columns, pairs, halves[1], grids, sums, room) == 0:
+                if _steps(loss, first, chosen, turns, rows, columns, pairs, versions[1], grids, sums, room) == 0:
                     break
             for q in range(len(chosen)):
                 if room.touched[q]:
-                    _add_changes(loss, first + chosen[q], rows, columns, pairs.codes, halves, grids, sums, room)
+                    _add_changes(loss, first + chosen[q], rows, columns, pairs.codes, versions, grids, sums, room)
     return bad
 
 
 @kernel
-def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
+def score(loss, rows, columns, pairs, versions, W, grids, order, room, kept):
     """z of a block as in `ascend`, without steps; kept (n, bool): rows that take steps.
 
     Returns a row whose score is not finite, or −1.
@@ -173,7 +173,7 @@ def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
     for first in range(0, n, size):
         for begin in range(0, size, order.near):
             chosen = order.rows[begin : begin + order.near]
-            found = _score(loss, first, chosen, rows, columns, pairs, halves, W, False, grids, room)
+            found = _score(loss, first, chosen, rows, columns, pairs, versions, W, False, grids, room)
             bad = found if bad < 0 else bad
             for q in range(len(chosen)):
                 i = first + chosen[q]
@@ -183,7 +183,7 @@ def score(loss, rows, columns, pairs, halves, W, grids, order, room, kept):
 
 
 @helper
-def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grids, room):
+def _score(loss, first, chosen, rows, columns, pairs, versions, W, at_scores, grids, room):
     """z of the rows first + chosen[q], and the pairs of each that are not at rest, with their shares.
 
     `at_scores`: set shares to those of the scores.
@@ -198,14 +198,14 @@ def _score(loss, first, chosen, rows, columns, pairs, halves, W, at_scores, grid
             continue
         if not pairs.known:
             scores(entries, W, None, columns.bias, columns.spared, i, all_of_them, A, room.scores)
-        count, key, total = columns.group.rest_of_row(loss, i, q, rows, columns, pairs, halves, at_scores, grids, room)
+        count, key, total = columns.group.rest_of_row(loss, i, q, rows, columns, pairs, versions, at_scores, grids, room)
         pairs.keys[i], room.counts[q], room.touched[q] = key, count, count > 0
         if bad < 0 and not np.isfinite(total):
             bad = i
     return bad
 
 
-def rest_of_pairs(group, loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
+def rest_of_pairs(group, loss, i, q, rows, columns, pairs, versions, at_scores, grids, room):
     """(number of columns listed, key, sum of z) of row i with scores room.scores."""
     count, key, total = 0, np.inf, 0.0
     for a in range(count_of(columns)):
@@ -214,13 +214,13 @@ def rest_of_pairs(group, loss, i, q, rows, columns, pairs, halves, at_scores, gr
             pairs.z[i, k] = loss.sign(y) * room.scores[a] - loss.offset(y)
         here = pairs.z[i, k]
         total += here
-        code = pairs.codes[i, halves[0], k]
-        pairs.codes[i, halves[1], k] = code
+        code = pairs.codes[i, versions[0], k]
+        pairs.codes[i, versions[1], k] = code
         if is_left_out(columns.left_out, pairs.fold, i, a):
             continue
         f = loss.decode(code, y)
         if at_scores:
-            pairs.codes[i, halves[1], k] = loss.encode(loss.limited(loss.dual(here, y), grids.limit, weight_of(rows.u, i)))
+            pairs.codes[i, versions[1], k] = loss.encode(loss.limited(loss.dual(here, y), grids.limit, weight_of(rows.u, i)))
             count += 1
         elif not loss.stays(f, here, 0.0, y):
             room.listed[q, count], room.shares[q, count] = a, f
@@ -274,19 +274,19 @@ def step_pairs(group, loss, i, listed, shares, count, weight, square, key, rows,
 
 
 @helper
-def _add_changes(loss, i, rows, columns, codes, halves, grids, sums, room):
+def _add_changes(loss, i, rows, columns, codes, versions, grids, sums, room):
     """Adds the shares of row i in one half of the codes, less those in the other, to the sums."""
     weight = weight_of(rows.u, i)
-    changes = columns.group.changes_of_row(loss, i, weight, rows, columns, codes, halves, grids, sums.b, room)
+    changes = columns.group.changes_of_row(loss, i, weight, rows, columns, codes, versions, grids, sums.b, room)
     add_changes(entries_of(rows), sums.U, columns.bias, i, room.moved, changes, room.before, room.steps, grids.vector)
 
 
-def changed_pairs(group, loss, i, weight, rows, columns, codes, halves, grids, b, room):
-    """Note the changes of row i between both halves of its codes; returns their number."""
+def changed_pairs(group, loss, i, weight, rows, columns, codes, versions, grids, b, room):
+    """Note the changes of row i between both versions of its codes; returns their number."""
     changes = 0
     for a in range(count_of(columns)):
         k = place_of(columns, a)
-        past, now = codes[i, halves[0], k], codes[i, halves[1], k]
+        past, now = codes[i, versions[0], k], codes[i, versions[1], k]
         if past != now:
             y = target_of_pair(columns.positive, rows.y[i], a)
             changes = note_change(loss, a, past, now, weight, y, grids, b, changes, room)

@@ -23,7 +23,7 @@ def at_zero(loss, y, columns, z_b):
 
 @kernel
 def forget(columns, codes):
-    """Reset the shares in both halves of the codes of the columns."""
+    """Reset the shares in both versions of the codes of the columns."""
     for i in range(len(codes)):
         for a in range(len(columns.places)):
             codes[i, 0, columns.places[a]] = codes[i, 1, columns.places[a]] = 0

@@ -264,16 +264,16 @@ def note_group(loss, g, first, t, weight, grids, b, changes, room, K):
     return changes
 
 
-def rest_of_groups(group, loss, i, q, rows, columns, pairs, halves, at_scores, grids, room):
+def rest_of_groups(group, loss, i, q, rows, columns, pairs, versions, at_scores, grids, room):
     K, t, count, key, total = group.width, rows.y[i], 0, np.inf, 0.0
     for g in range(len(columns.cost)):
         first, place, share = g * K, columns.places[g * K], room.steps[:K]
-        z, now = pairs.z[i, place : place + K], pairs.codes[i, halves[1], place : place + K]
+        z, now = pairs.z[i, place : place + K], pairs.codes[i, versions[1], place : place + K]
         for k in range(K):
             if not pairs.known:
                 z[k] = room.scores[first + k]
             total += z[k]
-            now[k] = pairs.codes[i, halves[0], place + k]
+            now[k] = pairs.codes[i, versions[0], place + k]
         if is_left_out(columns.left_out, pairs.fold, i, g):
             continue
         if at_scores:
@@ -288,13 +288,13 @@ def rest_of_groups(group, loss, i, q, rows, columns, pairs, halves, at_scores, g
     return count, key, total
 
 
-def changed_groups(group, loss, i, weight, rows, columns, codes, halves, grids, b, room):
+def changed_groups(group, loss, i, weight, rows, columns, codes, versions, grids, b, room):
     changes, K = 0, group.width
     for g in range(len(columns.cost)):
         place = columns.places[g * K]
         for k in range(K):
-            room.before[changes + k] = np.float64(codes[i, halves[0], place + k])
-            room.steps[changes + k] = np.float64(codes[i, halves[1], place + k])
+            room.before[changes + k] = np.float64(codes[i, versions[0], place + k])
+            room.steps[changes + k] = np.float64(codes[i, versions[1], place + k])
         changes = note_group(loss, g, g * K, rows.y[i], weight, grids, b, changes, room, K)
     return changes
 

@@ -7,7 +7,7 @@ length d, or d + 1 with the weight of the constant feature `bias` last when `bia
 import numpy as np
 
 from streamcut.compiled.records import entry
-from streamcut.compiled.shares import left, rounded
+from streamcut.compiled.shares import rounded
 from streamcut.compiler.jit import kernel
 
 # Positions are unsigned: for a signed one Numba also compiles the wrap-around of negative indices, which doubles the time.
@@ -25,27 +25,19 @@ def scores(indptr, indices, data, w, bias, out):
 
 
 @kernel
-def scatter(indptr, indices, data, coefficients, bias, grids, out):
-    """out (folds, D) += Σ_i coefficients[i] · x_i, in place, every term rounded to a grid (streamcut.foundation.rounding.Grids).
+def scatter(indptr, indices, data, coefficients, bias, rounder, out):
+    """out (D) += Σ_i coefficients[i] · x_i, in place, every term on the grid of `rounder` (streamcut.foundation.rounding.Grids).
 
     Sums on a grid are exact, so neither the order of rows nor how they are split into calls, lanes and shards changes a bit.
     """
-    coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[-1]
     for i in range(len(indptr) - 1):
         c = coefficients[i]
         if c == 0.0:
             continue
         if bias != 0.0:
-            kept = rounded(bias * c, coarse)
-            high[-1] += kept
-            if fine != 0.0:
-                low[-1] += left(bias * c, kept, fine)
+            out[-1] += rounded(bias * c, rounder)
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            term = c * entry(data, t)
-            kept = rounded(term, coarse)
-            high[np.uint64(indices[t])] += kept
-            if fine != 0.0:
-                low[np.uint64(indices[t])] += left(term, kept, fine)
+            out[np.uint64(indices[t])] += rounded(c * entry(data, t), rounder)
 
 
 @kernel

@@ -24,12 +24,6 @@ def rounded(value, rounder):
     return (value + rounder) - rounder
 
 
-@inlined
-def left(value, kept, fine):
-    """The remainder of `value` after `kept` on a coarse grid, on the grid of `fine`; 0 if there is no fine grid."""
-    return ((value - kept) + fine) - fine if fine != 0.0 else 0.0
-
-
 @helper
 def square_of(indptr, data, bias, i):
     """‖xᵢ‖²."""

@@ -178,7 +178,7 @@ class ColumnsJob(PathJob):
             vectors=4 + self.options.free,
             row_bytes=sum(arrays),
             more=(
-                *self._halves(features),
+                *self._sides(features),
                 *penalty_needs(replace(self.options, intercept="auto"), features * K),
                 (what, copies * 8 * whole),
                 *[("cuts, if dual ascent gains little", _ROOM)] * self.single,
@@ -187,14 +187,14 @@ class ColumnsJob(PathJob):
             row_cache=cache_wanted(self.options, manifest, self.lanes, part=self._part(manifest, cached), row_bytes=cached),
             per_worker=(
                 ("order of rows", ORDER.mixing_bytes(statistics)),
-                *self._halves(features),
+                *self._sides(features),
                 (f"pairs of rows and {K} columns", Room.bytes_of(near, K)),
             ),
             block_rows=ORDER.batch_rows(statistics),
             mixing=self._mixing(manifest, sum(arrays)),
         )
 
-    def _halves(self, features: int) -> tuple[tuple[str, int], ...]:
+    def _sides(self, features: int) -> tuple[tuple[str, int], ...]:
         """Memory of the bounds of free intercepts: two cuts for each class and fold."""
         kinds = min(self.at_once, len(self.classes) * len({point.fold for point in self.points}))
         return (("cuts that bound free intercepts", 2 * 8 * features * kinds),) * self.options.free

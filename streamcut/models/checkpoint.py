@@ -21,10 +21,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from streamcut.config import CheckpointOptions
 from streamcut.errors import CorruptError, DiskFullError, UsageError
@@ -41,12 +40,6 @@ ALONG = ("C=", "l1=", "class=")  # prefixes of the folders of a path's steps, an
 _MAGIC = b"streamcut checkpoint 2\n"
 _DIGEST = 32
 _PIECE = 1 << 20
-
-
-class Fill(Protocol):
-    """Reads array `name` of a checkpoint into `out`, which has its dtype and shape, piece by piece; then calls `after`."""
-
-    def __call__(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None: ...
 
 
 def write_checkpoint(
@@ -79,29 +72,27 @@ def _pieces_of(array: np.ndarray) -> Iterator[memoryview]:
 
 @dataclass(frozen=True, slots=True)
 class StoredCheckpoint:
-    """An intact checkpoint on disk: its record, and for each array (dtype, shape, offset in the file)."""
+    """An intact checkpoint on disk: its record, and for each array (dtype, shape, offset in the file). Names of arrays begin with
+    `prefix`."""
 
     path: Path
     record: dict[str, Any]
     arrays: dict[str, tuple[str, tuple[int, ...], int]]
+    prefix: str = ""
 
-    def shape(self, name: str) -> tuple[int, ...]:
-        """The shape of array `name`."""
-        if name not in self.arrays:
-            raise self.wrong(f"it lacks array {name}")
-        return self.arrays[name][1]
+    def inside(self, name: str) -> StoredCheckpoint:
+        """The arrays of the part `name`."""
+        return replace(self, prefix=f"{self.prefix}{name}.")
 
-    def read(self, name: str, shape: tuple[int, ...], kind: DTypeLike = np.float64) -> np.ndarray:
-        """Array `name`, newly allocated, of this shape and dtype."""
-        if self.shape(name) != shape:  # before memory is allocated
-            raise self.wrong(f"array {name} is of shape {self.shape(name)}, not {shape}")
-        array = np.empty(shape, kind)
-        self.read_into(name, array)
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Array `name`, newly allocated."""
+        dtype, shape, _ = self.arrays[self.prefix + name]
+        self.fill(name, array := np.empty(shape, dtype))
         return array
 
-    def read_into(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None:
-        """See `Fill`."""
-        shape, (dtype, _, offset) = self.shape(name), self.arrays[name]
+    def fill(self, name: str, out: np.ndarray, after: Callable[[], None] = lambda: None) -> None:
+        """Read array `name` into `out`, which has its dtype and shape, piece by piece; `after` is called after each."""
+        dtype, shape, offset = self.arrays[self.prefix + name]
         if (out.dtype.str, out.shape) != (dtype, shape):
             raise self.wrong(f"array {name} is {dtype} {shape}, expected {out.dtype.str} {out.shape}")
         with opened_file(self.path) as file:

@@ -1,4 +1,4 @@
-"""Objects of a model as JSON and arrays, field by field. Nothing is executed, and only the classes below are made.
+"""Objects of models and checkpoints as JSON and arrays, field by field. Nothing is executed, and only the classes below are made.
 
 An array is {"$array": its name among the arrays}, a tuple {"$tuple": [...]}, an object {"$class": its class, field: value, …};
 everything else is what JSON has. Fields that do not compare (`field(compare=False)`) follow from the others and are left out.
@@ -31,6 +31,17 @@ _MODULES = {
     "FourierMap": "kernels.maps",
     "Chunk": "foundation.chunk",
     "Problem": "problem",
+    # parts of checkpoints
+    "Answer": "solvers.columns_state",
+    "Best": "solvers.best",
+    "Drift": "foundation.rounding",
+    "GramSolution": "papers.gram_bundle",
+    "Grids": "foundation.rounding",
+    "Guard": "solvers.acceleration",
+    "Interval": "bundle.intercept",
+    "Line": "solvers.columns_state",
+    "TargetScale": "losses.loss",
+    "Traffic": "execution.feed",
 }
 _ROWS = ("data", "indices", "indptr")
 
@@ -61,8 +72,8 @@ def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def unpacked(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The inverse of `packed`. Raises ValueError, KeyError or TypeError for what `packed` cannot have returned."""
+def unpacked(value: Any, arrays: Any) -> Any:
+    """The inverse of `packed`, from `arrays` by name. Raises ValueError, KeyError or TypeError for anything else."""
     if isinstance(value, list):
         return [unpacked(part, arrays) for part in value]
     if not isinstance(value, dict):
@@ -84,7 +95,7 @@ def unpacked(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if "$class" not in value:
         return parts
     if value["$class"] not in _MODULES:
-        raise ValueError(f"{shown(value['$class'])} is no part of a model")
+        raise ValueError(f"{shown(value['$class'])} is no part of a model or checkpoint")
     made = getattr(import_module(f"streamcut.{_MODULES[value['$class']]}"), value["$class"])(**parts)
     if value["$class"] == "NystroemMap":
         _checked(made.landmarks, made.dimension)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.columns import Column, ColumnsRisk, values_of
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
 from streamcut.oracles.decomposable import Cut
@@ -56,7 +55,7 @@ class ColumnsOracle(LinearOracle):
 
     `at_once` columns (None: all) are trained at a time, as many as the row state has places for.
 
-    With `free` the last number of w is an unpenalised intercept, in units of `bias`; `halves` are the cuts that bound it,
+    With `free` the last number of w is an unpenalised intercept, in units of `bias`; `cuts` are the pairs that bound it,
     by column (streamcut.bundle.intercept), known after the first pass of one of its kind.
 
     `active` (A) are the columns in training. Each lane has a cache of `size` (None: none), swept at most `sweeps` times
@@ -64,12 +63,17 @@ class ColumnsOracle(LinearOracle):
     if each saw L copies of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
     """
 
+    kept: tuple[str, ...] = (
+        *LinearOracle.kept, "_drifts", "_reaches", "_version", "_taken", "weights", "active", "_place", "pairs",
+    )  # fmt: skip
+    resized = ("active",)
+
     def __init__(
         self, runner: Runner, risk: ColumnsRisk, columns: Sequence[Column], *, bias: float, size: CacheSize | None,
         sweeps: int, seed: int = 0, streams: int = 1, order: RandomOrder = ORDER, at_once: int | None = None, free: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(runner, risk.pointwise, C=columns[0].C, bias=bias, keep_margins=False, width=risk.width)
-        self.free, self.halves = free, dict[int, tuple[Cut, Cut]]()
+        self.free, self.cuts = free, dict[int, tuple[Cut, Cut]]()
         self.columns, self.risk = tuple(columns), risk
         self.at_once = len(columns) if at_once is None else at_once
         K, rows = self.at_once * risk.width, runner.row_state
@@ -93,7 +97,7 @@ class ColumnsOracle(LinearOracle):
         self.weights = np.zeros(len(columns))  # Σ u of the rows of each column, known after the first pass
         self.raises: np.ndarray = np.zeros(self.at_once)  # by which the last losses of active columns were raised for rounding
         self._drifts, self._reaches = ([Drift() for _ in columns] for _ in range(2))  # the latter for single rows
-        self._half = 0  # half of the codes that holds the shares of U
+        self._version = 0  # of the codes, that holds the shares of U
         self._sweeps, self._seed, self._order = sweeps, seed, order
         statistics = runner.feed.data.manifest.statistics
         self._streams = streams if order.has_streams(statistics, runner.lanes) else 1
@@ -159,7 +163,7 @@ class ColumnsOracle(LinearOracle):
 
     def enter(self, columns: range) -> None:
         """Start training these columns and no others, from w = 0 and no shares. The data is not read."""
-        self.active, self.halves = self.active[:0], {}
+        self.active, self.cuts = self.active[:0], {}
         self.join(columns)
 
     def join(self, columns: Sequence[int]) -> None:
@@ -170,8 +174,8 @@ class ColumnsOracle(LinearOracle):
             self._runner.run(EnterPass(self.risk.loss, self.places(new, self._Cs[new])))
         self.active, self._taken = np.append(self.active, new), True
         kinds = self._sorts()
-        cuts = {kinds[column]: pair for column, pair in self.halves.items() if column in kinds}
-        self.halves = {column: cuts[kind] for column, kind in kinds.items() if kind in cuts}
+        cuts = {kinds[column]: pair for column, pair in self.cuts.items() if column in kinds}
+        self.cuts = {column: cuts[kind] for column, kind in kinds.items() if kind in cuts}
 
     def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:
         positive = None if self.risk.labels is None else self._classes[columns]
@@ -201,18 +205,18 @@ class ColumnsOracle(LinearOracle):
         first = self.total_weight == 0.0
         statistics, lanes = self._runner.feed.data.manifest.statistics, self.lanes
         columns = self.places(self.active, self.costs * start.stretch * lanes)
-        halves, seed = (self._half, 1 - self._half), (self.passes, self._seed)
+        versions, seed = (self._version, 1 - self._version), (self.passes, self._seed)
         streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
         work = AscentPass(
-            self.risk, self._grids, columns, start.W, start.running, halves, self._drawn(visits),
+            self.risk, self._grids, columns, start.W, start.running, versions, self._drawn(visits),
             self._caches, seed, first=self._first if first else None, streams=streams,
-            equal=self._equal if self.free and not self.halves.keys() >= set(self.active.tolist()) else None,
+            equal=self._equal if self.free and not self.cuts.keys() >= set(self.active.tolist()) else None,
         )  # fmt: skip
         sums = self._read(work)
         if first:
             self._learn_of_columns(sums)
-        if sums.halves:
-            self._learn_of_halves(sums)
+        if sums.sides:
+            self._learn_of_sides(sums)
         for number, a in enumerate(self.active.tolist()):
             w = start.W[:, number * self.risk.width : (number + 1) * self.risk.width].reshape(-1)
             self._drifts[a].scored, self._reaches[a].scored = self._spread(w), self._longest(w)
@@ -226,11 +230,11 @@ class ColumnsOracle(LinearOracle):
                 rows, plain = (self._runner.rows.get("fold"), self._runner.lanes.bounds[0]), self.places(self.active, self.costs)
                 sums.solved = solve_at_once(self.risk.loss, plain, self._caches.values(), sums.w, *settings, *rows)
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
-            swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, halves[1], sums.b))
+            swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, versions[1], sums.b))
             sums.w = swept.w / lanes if lanes > 1 else swept.w
             vectors.add(sums.U.reshape(-1), swept.U.reshape(-1))
             sums.b += swept.b
-        self._half = halves[1]
+        self._version = versions[1]
         return sums
 
     def _learn_of_columns(self, sums: ColumnSums) -> None:
@@ -246,12 +250,12 @@ class ColumnsOracle(LinearOracle):
             without = self._left_out >= 0
             self.weights[without] -= sums.by_fold[self._left_out[without]]
 
-    def _learn_of_halves(self, sums: ColumnSums) -> None:
+    def _learn_of_sides(self, sums: ColumnSums) -> None:
         """The cuts of active columns; columns of a kind share them."""
         cuts = dict[tuple[float, int], tuple[Cut, Cut]]()
         for column, kind in self._sorts().items():
             if kind not in cuts:
-                of, M = sums.halves[kind], float(self.weights[column])
+                of, M = sums.sides[kind], float(self.weights[column])
                 up, down = (self._divided_by(M, a, b) for a, b in zip(of.a, of.b, strict=True))
                 if kind[1] >= 0 and self.risk.labels is not None and (up.a[-1] == 0.0 or down.a[-1] == 0.0):
                     raise UsageError(
@@ -259,8 +263,8 @@ class ColumnsOracle(LinearOracle):
                         "intercept is optimal; use fewer folds, or a regularised intercept"
                     )
                 cuts[kind] = up, down
-            self.halves[column] = cuts[kind]
-        sums.halves = {}
+            self.cuts[column] = cuts[kind]
+        sums.sides = {}
 
     def _drawn(self, visits: int) -> Order:
         """The order of rows in the next pass."""
@@ -348,30 +352,16 @@ class ColumnsOracle(LinearOracle):
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------------
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        drifts = {name: [asdict(drift) for drift in of] for name, of in (("drifts", self._drifts), ("reaches", self._reaches))}
-        state = {"half": self._half, "weights": self.weights.tolist(), "active": self.active.tolist()}
-        state["places"] = self._place[self.active].tolist()
-        pairs = {kind: self.halves[column] for column, kind in self._sorts().items()} if self.halves else {}
-        cuts = [cut for pair in pairs.values() for cut in pair]
-        state["halves"] = [[cut.b, *cut.error] for cut in cuts]
-        return {**numbers, **drifts, **state}, {**arrays, **{f"half_{number}": cut.a for number, cut in enumerate(cuts)}}
+    @property
+    def pairs(self) -> list[tuple[Cut, Cut]]:
+        """The cuts that bound free intercepts, those of a kind once."""
+        return list({kind: self.cuts[column] for column, kind in self._sorts().items() if self.cuts}.values())
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        self._drifts, self._reaches = ([Drift(**drift) for drift in numbers[name]] for name in ("drifts", "reaches"))
-        self._half, self.weights = numbers["half"], np.array(numbers["weights"])
-        self._taken = True
-        self.active, self.halves = np.array(numbers["active"], np.int64), {}
-        self._place[self.active] = numbers["places"]
-        cuts = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
-        for number, cut in enumerate(cuts):
-            fill(f"half_{number}", cut.a, self.release)
-        if self.free:
-            kinds = self._sorts()
-            pairs = dict(zip(dict.fromkeys(kinds.values()), zip(cuts[::2], cuts[1::2], strict=True), strict=True))
-            self.halves = {column: pairs[kind] for column, kind in kinds.items()}
+    @pairs.setter
+    def pairs(self, pairs: list[tuple[Cut, Cut]]) -> None:
+        kinds = self._sorts()
+        of_kind = dict(zip(dict.fromkeys(kinds.values()), pairs, strict=True)) if pairs else {}
+        self.cuts = {column: of_kind[kind] for column, kind in kinds.items() if of_kind}
 
     def _sorts(self) -> dict[int, tuple[float, int]]:
         """The kinds of the active columns."""

@@ -25,7 +25,7 @@ from streamcut.losses.columns import ColumnsRisk
 from streamcut.losses.loss import Loss
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.random_order import sample_free
-from streamcut.oracles.row_passes import Equal, First, Halves, RowPass, Totals, begin, require_finite, weight_sum
+from streamcut.oracles.row_passes import Equal, First, RowPass, Sides, Totals, begin, require_finite
 from streamcut.oracles.targets import targets
 
 
@@ -46,7 +46,7 @@ def constants(loss: Loss, columns: int) -> np.ndarray:
 class ColumnSums:
     """`w` (D, A) the running weights, summed over lanes; the changes of U (D, A) and b; the rise of the dual (A); in the
     first pass the totals, and Σ u of every fold (folds,). `solved` are the w (D,) that solve for cached rows, by column;
-    `halves`, the Halves requested from the pass, for each kind of column."""
+    `sides`, the Sides requested from the pass, for each kind of column."""
 
     w: np.ndarray | None
     U: np.ndarray
@@ -55,7 +55,7 @@ class ColumnSums:
     totals: Totals | None = None
     by_fold: np.ndarray | None = None
     solved: dict[int, np.ndarray] = field(default_factory=dict)
-    halves: dict[tuple[float, int], Halves] = field(default_factory=dict)
+    sides: dict[tuple[float, int], Sides] = field(default_factory=dict)
     cache: ColumnsCache | None = None
     at: int = 0  # the next row of the lane
 
@@ -71,8 +71,8 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
         total.totals.merge(part.totals)
     if total.by_fold is not None:
         total.by_fold += part.by_fold
-    for kind, halves in part.halves.items():
-        total.halves[kind].merged(halves)
+    for kind, sides in part.sides.items():
+        total.sides[kind].merged(sides)
     return total
 
 
@@ -84,7 +84,7 @@ class Scores:
     grids: Grids
     columns: Places
     W: np.ndarray
-    halves: tuple[int, int]
+    versions: tuple[int, int]
     order: Order
     reads: ClassVar[tuple[str, ...]] = ("z", "codes", "t", "target", "u", "fold")
     fills: ClassVar[tuple[str, ...]] = ("z",)
@@ -93,7 +93,7 @@ class Scores:
         pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
         W = self.columns.group.vectors(self.W)
-        problem = self.risk.loss, _csr(self.risk, rows, chunk), self.columns, pairs, self.halves, W, self.grids, self.order
+        problem = self.risk.loss, _csr(self.risk, rows, chunk), self.columns, pairs, self.versions, W, self.grids, self.order
         require_finite(chunk, kernels.score(*problem, room, kept))
         return kept
 
@@ -107,9 +107,9 @@ def _csr(risk: ColumnsRisk, rows: Rows, chunk: Chunk) -> Csr:
 class AscentPass(Pass):
     """z of all rows at `W` (D, A), and steps of dual ascent at running weights, which start from `start` (D, A) in each lane.
 
-    halves  of the codes: the one that holds the shares of U, and the one that receives the new shares
+    versions  of the codes: the one that holds the shares of U, and the one that receives the new shares
     first   the first pass also fills the row state and sums the totals
-    equal   requests Halves of every kind of column
+    equal   requests Sides of every kind of column
     sample  random seed for the choice of cached rows
     scored  `z` has the scores, and rows at rest may lack their entries
     """
@@ -119,7 +119,7 @@ class AscentPass(Pass):
     columns: Places
     W: np.ndarray
     start: np.ndarray
-    halves: tuple[int, int]
+    versions: tuple[int, int]
     order: Order
     caches: Mapping[int, ColumnsCache]
     sample: tuple[int, int]
@@ -149,7 +149,7 @@ class AscentPass(Pass):
             cache.serve(self.columns)
             sums.cache = cache
         if self.equal is not None:
-            sums.halves = {kind: Halves.nothing(self.equal.grids, D) for kind in kinds_of(self.columns)}
+            sums.sides = {kind: Sides.nothing(self.equal.grids, D) for kind in kinds_of(self.columns)}
         return sums
 
     def visit_chunk(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
@@ -166,7 +166,7 @@ class AscentPass(Pass):
             _csr(self.risk, rows, chunk),
             self.columns,
             pairs,
-            self.halves,
+            self.versions,
             vectors_of(self.W),
             self.grids,
             self.order,
@@ -176,13 +176,13 @@ class AscentPass(Pass):
             sample_free(pairs.keys, self.risk.loss.free_below, chunk.numbers, self.sample)
             if self.streams is not None:  # rows at a bound may be here without their entries (Scores)
                 pairs.keys[pairs.keys >= self.risk.loss.free_below] = np.inf
-            sums.cache.collect(_csr(self.risk, rows, chunk), pairs, self.halves[1], chunk.numbers)
+            sums.cache.collect(_csr(self.risk, rows, chunk), pairs, self.versions[1], chunk.numbers)
 
     def divided(self) -> tuple[Scores, AscentPass] | None:
         more = self.first is not None or self.equal is not None
         if self.scored or more or self.streams is None or self.order.visits == 0:
             return None
-        scores = Scores(self.risk, self.grids, self.columns, self.W, self.halves, self.order)
+        scores = Scores(self.risk, self.grids, self.columns, self.W, self.versions, self.order)
         return scores, replace(self, scored=True)
 
     def _learn(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
@@ -195,18 +195,18 @@ class AscentPass(Pass):
         columns_line.at_zero(self.risk.loss, rows["target" if self.risk.labels is None else "t"], self.columns, rows["z_b"])
         if sums.by_fold is not None:
             fold = rows["fold"][:] = self.risk.folds.of_chunk(chunk)
-            u = rows.get("u", np.ones(chunk.n_rows))
+            u, rounder = rows.get("u", np.ones(chunk.n_rows)), self.first.grids.weight
             for number in range(len(sums.by_fold)):
-                sums.by_fold[number] += weight_sum(u[fold == number], self.first.grids)[0]
+                sums.by_fold[number] += ((u[fold == number] + rounder) - rounder).sum()
 
     def _halve(self, sums: ColumnSums, rows: Rows, chunk: Chunk, equal: Equal) -> None:
         u, fold = rows.get("u"), rows.get("fold")
-        for (positive, left_out), halves in sums.halves.items():
+        for (positive, left_out), sides in sums.sides.items():
             y = rows["target"] if self.risk.labels is None else np.where(rows["t"] == positive, 1.0, -1.0)
             weight = u
             if left_out >= 0:
                 weight = np.where(fold == left_out, 0.0, 1.0 if u is None else u)
-            halves.add(chunk, self.risk.loss, equal.score, weight, self.columns.bias, equal.grids, y)
+            sides.add(chunk, self.risk.loss, equal.score, weight, self.columns.bias, equal.grids, y)
 
     merge = staticmethod(_merge)
 

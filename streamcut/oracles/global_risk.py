@@ -16,7 +16,7 @@ like passes, except those that move the best point.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
-from streamcut.models.checkpoint import Fill
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups
@@ -53,7 +53,7 @@ class GlobalOracle(KeptRows):
     Raises BadInputError in `start` when no two rows can be compared.
     """
 
-    kept: tuple[str, ...] = ("guess", "passes", "traffic", "_drift", "_grids", "_largest", "_groups")
+    kept: tuple[str, ...] = ("guess", "counted", "_drift", "_grids", "_largest", "_groups")
     made_anew: tuple[str, ...] = ("c",)  # recomputed for each cut
 
     def __init__(
@@ -102,14 +102,17 @@ class GlobalOracle(KeptRows):
         """C̄ = C·(number of rows): the factor of R."""
         return self.C * self._n
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    @property
+    def counted(self) -> tuple[int, Traffic]:
         """An iteration broken off before its step leaves no trace: it is repeated, and not counted twice."""
-        numbers, arrays = super().saved()
-        passes, traffic = self._before_line or (self.passes, self.traffic)
-        return {**numbers, "passes": passes, "traffic": asdict(traffic)}, arrays
+        return self._before_line or (self.passes, self.traffic)
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
+    @counted.setter
+    def counted(self, counts: tuple[int, Traffic]) -> None:
+        self.passes, self.traffic = counts
+
+    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+        super().restore(record, stored)
         self._groups.weigh()
 
     def start(self) -> tuple[Cut, float]:
@@ -184,13 +187,6 @@ class GlobalOracle(KeptRows):
         """Estimated rounding that a `step` of k would add to m·R, before it is taken. The data is not read."""
         return self._n * self._size * self._drift.ahead(k, self._scale)
 
-    def refine(self) -> bool:
-        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""
-        if self._grids.folds > 1:
-            return False
-        self._grids = self._grids.finer(self._scale.rows)
-        return True
-
     def _spread(self, w: np.ndarray) -> float:
         """Upper bound on Σ_j |x_ij w_j| over rows i."""
         length = self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER
@@ -224,11 +220,9 @@ class GlobalOracle(KeptRows):
         return self._cut_of(self._read(SumPass(self.dimension, self._bias, self._grids)), offset)
 
     def _cut_of(self, a: np.ndarray, offset: float) -> Cut:
-        """The cut of slope `a` (folds, D)."""
-        if len(a) > 1:
-            vectors.add(a[0], a[1])
+        """The cut of slope `a` (D,)."""
         slope = self._grids.vector_error(self._n, self._scale.entries) + gamma(32.0) * self._size * self._scale.length
-        return Cut(a[0], offset, CutError(slope, gamma(32.0)))
+        return Cut(a, offset, CutError(slope, gamma(32.0)))
 
     def _read(self, work: Pass) -> Any:
         partial, report = self._runner.run(work)

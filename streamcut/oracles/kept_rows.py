@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.execution.runner import Runner
-from streamcut.models.checkpoint import Fill
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 
 _BEGIN = "rows."  # prefix of the names in a checkpoint
@@ -21,16 +21,16 @@ class KeptRows(Kept):
     made_anew: tuple[str, ...] = ()
 
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
+        record, arrays = super().saved()
         rows = self._runner.row_state.arrays
-        return numbers, {**arrays, **{f"{_BEGIN}{name}": rows[name] for name in rows if name not in self.made_anew}}
+        return record, {**arrays, **{f"{_BEGIN}{name}": rows[name] for name in rows if name not in self.made_anew}}
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
+    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+        super().restore(record, stored)
         rows = self._runner.row_state
         for name, array in rows.arrays.items():
             if name not in self.made_anew:
-                fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows))
+                stored.fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows))
 
     def release(self) -> None:
         """Release the pages of the row state, if they live in scratch files."""

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from streamcut.bundle import two_cuts
-from streamcut.bundle.l1_only import L1OfMany
+from streamcut.bundle.intercept import Plane
 from streamcut.bundle.penalty import FreeIntercept
-from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
-from streamcut.foundation.rounding import CutError, Drift, above, gamma, loss_above, spacing
+from streamcut.foundation.rounding import Drift, above, gamma, loss_above, spacing
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, RowPass, ScorePass, SlopesPass, StepPass, Totals, first_of, row_arrays
 
@@ -30,7 +28,7 @@ _FARTHEST = 1e280
 class LinearOracle(DecomposableOracle):
     """The oracle of a loss of single rows: w of length d, or d + 1 with a bias feature."""
 
-    kept: tuple[str, ...] = (*DecomposableOracle.kept, "_reach", "_targets", "unit")
+    kept: tuple[str, ...] = (*DecomposableOracle.kept, "_reach", "_targets", "unit", "sides")
 
     def __init__(
         self, runner: Runner, risk: PointwiseRisk, *, C: float, bias: float, keep_margins: bool, free: bool = False,
@@ -56,20 +54,14 @@ class LinearOracle(DecomposableOracle):
         for name in row_arrays(risk, statistics.weight_sum is not None, keep_margins=keep_margins):
             runner.row_state.add(name)
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        if isinstance(self.penalty, FreeIntercept | L1OfMany):
-            numbers["halves"] = [[half.b, *half.error] for half in self.penalty.halves]
-            arrays |= {f"half_{number}": half.a for number, half in enumerate(self.penalty.halves)}
-        return numbers, arrays
+    @property
+    def sides(self) -> tuple[Plane, ...]:
+        """The cuts that bound a free intercept."""
+        return self.penalty.sides
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        if isinstance(self.penalty, FreeIntercept | L1OfMany):
-            halves = [Cut(np.zeros(self.dimension), b, CutError(*error)) for b, *error in numbers["halves"]]
-            for number, half in enumerate(halves):
-                fill(f"half_{number}", half.a, self.release)
-            self.penalty = replace(self.penalty, halves=tuple(halves))
+    @sides.setter
+    def sides(self, cuts: tuple[Plane, ...]) -> None:
+        self.penalty = replace(self.penalty, sides=cuts)
 
     def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]:
         w = np.zeros(self.dimension) if w is None else w
@@ -80,12 +72,6 @@ class LinearOracle(DecomposableOracle):
         if self._loss.targets == "numbers":  # they are known now: grids may be finer
             self._grids = self._risk.grids(self._scale.rows, self._targets, self._largest)
         return cut, loss
-
-    def refine(self) -> bool:
-        if self._grids.folds > 1:
-            return False
-        self._grids = self._grids.finer(self._scale.rows)
-        return True
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return self._scores(w, at_w=True, first=self._first)
@@ -127,10 +113,8 @@ class LinearOracle(DecomposableOracle):
 
     def _learn(self, totals: Totals) -> None:
         super()._learn(totals)
-        if totals.halves is not None:
-            assert isinstance(self.penalty, FreeIntercept | L1OfMany)
-            halves = zip(totals.halves.a, totals.halves.b, strict=True)
-            self.penalty = replace(self.penalty, halves=tuple(self._divided(a, b) for a, b in halves))
+        if totals.sides is not None:
+            self.sides = tuple(self._divided(a, b) for a, b in zip(totals.sides.a, totals.sides.b, strict=True))
         if self._loss.targets == "labels":
             return
         n, value = self._scale.rows, self._loss.rounding
@@ -220,20 +204,17 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As in DecomposableOracle; b (4,) as in streamcut.compiled.row_losses.cut_coefficients."""
+        """As in DecomposableOracle; b (3,) as in streamcut.compiled.row_losses.cut_coefficients."""
         return self._divided_by(self.total_weight, a, b)
 
     def _divided_by(self, M: float, a: np.ndarray, b: np.ndarray) -> Cut:
         """As `_divided`, for rows of total weight M."""
         scale, grids = self._cut_scale, self._grids
-        if len(a) > 1:
-            vectors.add(a[0], a[1])
-        a[0] /= M
-        shares = sizes = offset = float(b[:2].sum()) / M
+        a /= M
+        shares = sizes = offset = float(b[0]) / M
         if self._loss.sized():
-            more = 2.0 * grids._replace(fine_weight=0.0).weight_error(scale.rows)  # their sums are on coarse grids
-            shares, sizes = ((b[2:] + more) / M).tolist()
-        return Cut(a[0], offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
+            shares, sizes = ((b[1:] + 2.0 * grids.weight_error(scale.rows)) / M).tolist()
+        return Cut(a, offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
 
     def _look(self, work: RowPass) -> Any:
         """The result of a pass over the row state."""

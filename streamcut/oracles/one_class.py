@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamcut.bundle.intercept import Plane
 from streamcut.bundle.one_class import FreeOffset
 from streamcut.compiled import row_losses, score_ranges, vectors
 from streamcut.compiled.score_ranges import DIGIT
@@ -15,7 +16,6 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
-from streamcut.models.checkpoint import Fill
 from streamcut.oracles.decomposable import Cut, longest
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import RowPass, ScorePass
@@ -81,6 +81,8 @@ class _ShiftPass(RowPass):
 class OneClassOracle(LinearOracle):
     """A LinearOracle of F(w, b) of streamcut.bundle.one_class, which sets its own C: cuts have ν in their pull on b."""
 
+    kept: tuple[str, ...] = (*LinearOracle.kept, "ones")
+
     def __init__(self, *arguments: Any, nu: float, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._nu = nu
@@ -94,7 +96,7 @@ class OneClassOracle(LinearOracle):
         none[-1] = self._lean
         return ones, Cut(none, 0.0, CutError(0.0, 0.0))
 
-    def _start(self, ones: Cut) -> None:
+    def _start(self, ones: Plane) -> None:
         square = vectors.dot(ones.a[:-1], ones.a[:-1])
         price = 0.5 / square if square > 0.0 else 1.0
         self.C = price / (self._nu * self.total_weight)
@@ -106,20 +108,14 @@ class OneClassOracle(LinearOracle):
         cut.a[-1] += self._lean
         return cut
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        numbers, arrays = super().saved()
-        numbers.pop("halves", None)
-        ones = self.penalty.ones if isinstance(self.penalty, FreeOffset) else None
-        if ones is None:  # before the first pass
-            return {**numbers, "ones": [0.0] * 3}, {**arrays, "ones": np.zeros(self.dimension)}
-        return {**numbers, "ones": [ones.b, *ones.error]}, {**arrays, "ones": ones.a}
+    @property
+    def ones(self) -> Plane | None:
+        """The cut with all shares 1, known after the first pass."""
+        return self.penalty.ones if isinstance(self.penalty, FreeOffset) else None
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
-        b, *error = numbers["ones"]
-        ones = Cut(np.zeros(self.dimension), b, CutError(*error))
-        fill("ones", ones.a, self.release)
-        self._start(ones)
+    @ones.setter
+    def ones(self, cut: Plane) -> None:
+        self._start(cut)
 
     def best_intercept(self, w_b: np.ndarray) -> float:
         place = min(int(self._nu * self._scale.rows), self._scale.rows - 1)

@@ -24,13 +24,6 @@ from streamcut.losses.pointwise import PointwiseRisk
 _pair = partial(np.zeros, 2)
 
 
-def weight_sum(u: np.ndarray, grids: Grids) -> np.ndarray:
-    """Σ u on the grids of weights: [coarse, remainder]."""
-    kept = (u + grids.weight) - grids.weight
-    fine = grids.fine_weight
-    return np.array([kept.sum(), (((u - kept) + fine) - fine).sum() if fine else 0.0])
-
-
 def require_finite(chunk: Chunk, bad: int) -> None:
     """Raise CorruptError for the row `bad` of a block, if it is not −1."""
     if bad >= 0:
@@ -38,15 +31,15 @@ def require_finite(chunk: Chunk, bad: int) -> None:
 
 
 @dataclass(slots=True)
-class Halves:
-    """The cut of rows that pull scores up, and the cut of rows that pull them down: `a` (2, folds, D), `b` (2, 4)."""
+class Sides:
+    """The cut of rows that pull scores up, and the cut of rows that pull them down: `a` (2, D), `b` (2, 3)."""
 
     a: np.ndarray
     b: np.ndarray
 
     @classmethod
-    def nothing(cls, grids: Grids, features: int) -> Halves:
-        return cls(np.zeros((2, grids.folds, features)), np.zeros((2, 4)))
+    def nothing(cls, grids: Grids, features: int) -> Sides:
+        return cls(np.zeros((2, features)), np.zeros((2, 3)))
 
     def add(
         self, chunk: Chunk, loss: Loss, score: float, u: np.ndarray | None, bias: float, grids: Grids,
@@ -54,18 +47,18 @@ class Halves:
     ) -> None:  # fmt: skip
         """Add the rows of a chunk, all with this score; `y` replaces the chunk's targets."""
         coefficients = np.empty((2, chunk.n_rows))
-        row_losses.cuts_of_halves(loss, chunk.y if y is None else y, score, u, grids, coefficients, self.b)
+        row_losses.cuts_of_sides(loss, chunk.y if y is None else y, score, u, grids, coefficients, self.b)
         for side in range(2):
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients[side], bias, grids, self.a[side])
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients[side], bias, grids.vector, self.a[side])
 
-    def merged(self, part: Halves) -> Halves:
+    def merged(self, part: Sides) -> Sides:
         vectors.add(self.a.reshape(-1), part.a.reshape(-1))
         self.b += part.b
         return self
 
 
 class Equal(NamedTuple):
-    """The point of the Halves requested by First: the same score for all rows; sums are on `grids`."""
+    """The point of the Sides requested by First: the same score for all rows; sums are on `grids`."""
 
     score: float
     grids: Grids
@@ -76,13 +69,13 @@ class Totals:
     """Sums of the first pass over all rows: Σ u, and Σ u |x| (features), both on coarse grids.
 
     numbers  for numeric targets: row_losses.target_sums
-    halves   of the cut where all rows have the same score, if First requests them
+    sides    of the cut where all rows have the same score, if First requests them
     """
 
     weight: float
     magnitudes: np.ndarray
     numbers: np.ndarray = field(default_factory=partial(np.zeros, 0))
-    halves: Halves | None = None
+    sides: Sides | None = None
 
     @classmethod
     def nothing(cls, features: int) -> Totals:
@@ -97,20 +90,20 @@ class Totals:
         self.weight += part.weight
         vectors.add(self.magnitudes, part.magnitudes)
         self.numbers = part.numbers if len(self.numbers) == 0 else self.numbers + part.numbers
-        if part.halves is not None:
-            self.halves = part.halves if self.halves is None else self.halves.merged(part.halves)
+        if part.sides is not None:
+            self.sides = part.sides if self.sides is None else self.sides.merged(part.sides)
 
 
 @dataclass(slots=True)
 class CutSums:
-    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut, longer for losses of single rows.
+    """Sums over rows, none divided by M: `a` (D,) and `b` (1,) of the cut, longer for losses of single rows.
 
     loss    at w, as (total, rounding lost); also the largest share for losses of single rows
     totals  of the first pass
     """
 
     a: np.ndarray | None
-    b: np.ndarray = field(default_factory=_pair)
+    b: np.ndarray = field(default_factory=partial(np.zeros, 1))
     loss: np.ndarray = field(default_factory=_pair)
     totals: Totals | None = None
 
@@ -118,7 +111,7 @@ class CutSums:
 def merge(total: CutSums, part: CutSums) -> CutSums:
     if total.a is not None:
         assert part.a is not None
-        vectors.add(total.a.reshape(-1), part.a.reshape(-1))
+        vectors.add(total.a, part.a)
     total.b += part.b
     merge_loss(total.loss, part.loss)
     if total.totals is not None:
@@ -138,7 +131,7 @@ class First:
     """Extra work of the first pass: Totals, on their own `grids`, since weights and values are smaller than shares may be.
 
     For numeric targets also row_losses.target_sums, on the grids of `rounders`: these include the losses of equal
-    scores for all rows, the `constants`. `equal` requests Halves.
+    scores for all rows, the `constants`. `equal` requests Sides.
     """
 
     grids: Grids
@@ -162,9 +155,9 @@ def begin(rows: Rows, chunk: Chunk, risk: PointwiseRisk, bias: float, first: Fir
             totals.numbers = np.zeros(2 + len(first.constants))
         row_losses.target_sums(risk.loss, chunk.y, u, first.constants, first.rounders, totals.numbers)
     if first.equal is not None:
-        if totals.halves is None:
-            totals.halves = Halves.nothing(first.equal.grids, len(totals.magnitudes))
-        totals.halves.add(chunk, risk.loss, first.equal.score, u, bias, first.equal.grids)
+        if totals.sides is None:
+            totals.sides = Sides.nothing(first.equal.grids, len(totals.magnitudes))
+        totals.sides.add(chunk, risk.loss, first.equal.score, u, bias, first.equal.grids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +169,10 @@ class RowScores:
     fills: ClassVar[tuple[str, ...]] = ("z",)
 
     def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
-        work, share, nothing = self.work, np.empty(chunk.n_rows), np.zeros(4)
+        work, share, nothing = self.work, np.empty(chunk.n_rows), np.zeros(3)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, work.w, work.bias, rows["z"])
         z, u, loss = rows["z"].copy(), rows.get("u"), work.risk.loss
-        require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, nothing[:3]))
+        require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, nothing))
         row_losses.cut_coefficients(loss, chunk.y, rows["z_b"], z, work.kappa, u, work.grids, share, nothing)
         return share != 0.0
 
@@ -210,8 +203,8 @@ class ScorePass(Pass):
 
     def begin(self, first_row: int) -> CutSums:
         D = len(self.w)
-        a = np.zeros((self.grids.folds, D)) if self.at_w or self.kappa is not None else None
-        return CutSums(a, np.zeros(4), np.zeros(3), Totals.nothing(D) if self.first else None)
+        a = np.zeros(D) if self.at_w or self.kappa is not None else None
+        return CutSums(a, np.zeros(3), np.zeros(3), Totals.nothing(D) if self.first else None)
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         z = rows.get("z")
@@ -229,7 +222,7 @@ class ScorePass(Pass):
             z_b, kappa, coefficients = z if self.at_w else rows["z_b"], self.kappa, np.empty(chunk.n_rows)
             kappa = 1.0 if kappa is None else kappa
             row_losses.cut_coefficients(loss, chunk.y, z_b, z, kappa, u, self.grids, coefficients, sums.b)
-            linear.scatter(*entries, coefficients, self.bias, self.grids, sums.a)
+            linear.scatter(*entries, coefficients, self.bias, self.grids.vector, sums.a)
 
     merge = staticmethod(merge)
 

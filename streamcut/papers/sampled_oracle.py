@@ -17,7 +17,7 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, concatenate, group_starts, ranges, take
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
-from streamcut.models.checkpoint import Fill
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.kernel_columns import fetch
 from streamcut.oracles.targets import targets
 from streamcut.papers.gram_bundle import GramBundle
@@ -87,19 +87,17 @@ class SampledOracle:
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """The counts at the start of the iteration and the live cuts, for a checkpoint. Rows are read, and scored, again."""
         if not self._expansions:
-            return {**self._counted, "shapes": []}, {}
+            return self._counted, {}
         cuts = list(self._expansions.values())
         fields: dict[str, Any] = {name: np.concatenate([getattr(cut, name) for cut in cuts]) for name in _BY_ROW}
         fields |= {name: np.stack([getattr(cut, name) for cut in cuts]) for name in ("constant", "dense")}
         fields |= {"cuts": list(self._expansions), "ends": np.cumsum([len(cut.numbers) for cut in cuts])}
         arrays = {name: np.ascontiguousarray(fields[name], kind) for name, kind in _ARRAYS.items()}
-        return {**self._counted, "shapes": [list(array.shape) for array in arrays.values()]}, arrays
+        return self._counted, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+    def restore(self, numbers: dict[str, Any], stored: StoredCheckpoint) -> None:
         """Resume from what `saved` returned, at the start of an iteration. One pass per cut for its scores."""
-        arrays = {name: np.empty(shape, kind) for (name, kind), shape in zip(_ARRAYS.items(), numbers["shapes"], strict=True)}
-        for name, array in arrays.items():
-            fill(name, array)
+        arrays = {name: stored[name] for name in _ARRAYS}
         ends, (distinct, index) = arrays["ends"], np.unique(arrays["numbers"], return_inverse=True)
         rows = fetch(self._runner.feed, distinct, Traffic())
         for t, slot in enumerate(arrays["cuts"].tolist()):

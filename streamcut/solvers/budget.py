@@ -26,7 +26,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.losses.hinge import Hinge
 from streamcut.losses.loss import Loss
 from streamcut.models.certificate import StopReason
-from streamcut.models.checkpoint import Fill
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.solvers.progress import Progress
 
@@ -251,9 +251,9 @@ class BudgetState(Kept):
             arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
         return {}, arrays
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
+    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
         for name, array in self.saved()[1].items():
-            fill(name, array)
+            stored.fill(name, array)
         for m in self.models:
             if len(m.R):
                 m.V[:, : len(m.R)] = m.R.T

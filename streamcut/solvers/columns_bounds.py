@@ -74,7 +74,7 @@ def _priced(s: State, oracle: ColumnsOracle, newest: Cuts) -> tuple[np.ndarray, 
         w_b, c_bar, m = np.ascontiguousarray(s.best[oracle.costly, a]), float(C[a] * M[a]), float(M[a])
         latest = Cut(s.U[:, a] / -m, float(s.b[0, a]) / m, error)
         partner = Cut(s.partner[:, a] / -m, float(s.partner_offsets[a]) / m, line.partner_error)
-        cuts = *oracle.halves[column], latest, partner
+        cuts = *oracle.cuts[column], latest, partner
         line.within = line.within.within(best_intercept(cuts, c_bar, w_b, line.F, line.bound))
     intervals = [line.within if line.within is not None and line.within.bounded else Interval(0.0, 0.0) for line in s.lines]
     middle = np.array([interval.middle for interval in intervals])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamcut.bundle.intercept import EVERYWHERE, Interval
+from streamcut.bundle.intercept import Interval
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.models.kept import Kept
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
 from streamcut.solvers.acceleration import Guard
@@ -21,7 +21,6 @@ from streamcut.solvers.standstill import Standing
 
 _VECTORS = ("y", "best", "U", "G", "partner")
 _NUMBERS = ("b", "offsets", "partner_offsets")
-_OF_ANSWERS = ("primal", "raised", "bound", "c_bar", "began")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +92,7 @@ class Line:
 
 
 @dataclass(slots=True, eq=False)
-class State:
+class State(Kept):
     """Vectors (D, A) of the active columns: `y` where the next pass starts, `best` points, `U` and `G`; b of U
     (1 or 3, P), offsets (P); a Line a problem. With a free intercept, `partner` (D, A), else (0, A), and partner_offsets (P): the
     latest U that pulled on it the other way. `answers` of the columns that have left, by number. With an l1, which leaves the
@@ -114,6 +113,7 @@ class State:
     answers: dict[int, Answer] = field(default_factory=dict)
     width: int = 1
     scored: np.ndarray | None = None
+    kept = (*_VECTORS, *_NUMBERS, "lines", "answers")
 
     @classmethod
     def at_zero(cls, oracle: ColumnsOracle, problems: int) -> State:
@@ -153,58 +153,15 @@ class State:
             setattr(self, name, getattr(self, name)[..., chosen])
         self.lines = [self.lines[a] for a in chosen.tolist()]
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint; the arrays are views."""
-        arrays = {name: getattr(self, name) for name in (*_VECTORS, *_NUMBERS)}
-        lines, answers = [], []
-        for a, line in enumerate(self.lines):
-            lines.append({
-                **asdict(replace(line, held=None, solved=None, within=None)),
-                "held": None if line.held is None else line.held[1:],
-                "solved": line.solved is not None,
-                "within": list(line.within) if line.within is not None and line.within.bounded else [],
-            })  # fmt: skip
-            if line.solved is not None:
-                arrays[f"solved.{a}"] = line.solved
-            if line.held is not None:
-                arrays[f"held.{a}"] = line.held[0]
-        for column, answer in self.answers.items():
-            answers.append({
-                "column": column, "reason": answer.reason.value, "trace": list(answer.trace),
-                **{name: getattr(answer, name) for name in _OF_ANSWERS},
-                "offset": answer.witness.b, "error": answer.witness.error,
-            })  # fmt: skip
-            arrays |= {f"answer.{column}": answer.w, f"proof.{column}": answer.witness.a}
-        return {"lines": lines, "answers": answers}, arrays
-
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint, oracle: ColumnsOracle) -> State:
+    def restored(cls, stored: StoredCheckpoint, oracle: ColumnsOracle) -> State:
         """The saved state, bit for bit. Raises CorruptError for anything else."""
-        with checkpoint.restoring():
-            return cls._read(checkpoint, checkpoint.record["state"]["solver"], oracle)
-
-    @classmethod
-    def _read(cls, checkpoint: StoredCheckpoint, numbers: dict[str, Any], oracle: ColumnsOracle) -> State:
-        D, A = oracle.dimension, len(numbers["lines"])
-        width = oracle.risk.width
-        heights = D, D, D, D, D * oracle.free
-        y, best, U, G, partner = (checkpoint.read(name, (d, A * width)) for name, d in zip(_VECTORS, heights, strict=True))
-        b = checkpoint.read("b", (len(constants(oracle.risk.loss, 1)), A))
-        offsets, partner_offsets = checkpoint.read("offsets", (A,)), checkpoint.read("partner_offsets", (A,))
-        s = cls(y, best, U, G, b, offsets, partner, partner_offsets, [], width=width)
-        for a, fields in enumerate(numbers["lines"]):
-            line = Line(**{
-                **fields, "guard": Guard(**fields["guard"]), "error": CutError(*fields["error"]), "held": None, "solved": None,
-                "within": _interval(fields["within"], oracle), "partner_error": CutError(*fields["partner_error"]),
-            })  # fmt: skip
-            if fields["held"] is not None:
-                line.held = (checkpoint.read(f"held.{a}", (oracle.size,)), *fields["held"])
-            if fields["solved"]:
-                line.solved = checkpoint.read(f"solved.{a}", (oracle.size,))
-            s.lines.append(line)
-        for fields in numbers["answers"]:
-            s.answers[fields["column"]] = _answer_of(fields, checkpoint, oracle)
-        return s
+        with stored.restoring():
+            record = stored.record["state"]["solver"]
+            s = cls.at_zero(oracle, len(record["lines"]))
+            s.restore(record, stored)
+            s.answers = {int(column): answer for column, answer in s.answers.items()}
+            return s
 
     def proof(self, a: int, M: float) -> Witness:
         """G of column a as a cut of its mean loss, M its row weight; and the interval of its free intercept, if it has one."""
@@ -226,19 +183,3 @@ def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iter
         primal, bound = (sum(values) for values in zip(*at, strict=True))
         iterations.append(replace(history[number], primal=primal, lower_bound=bound, gap=primal - bound))
     return iterations
-
-
-def _interval(ends: list[float], oracle: ColumnsOracle) -> Interval | None:
-    """The interval of a free intercept in a checkpoint."""
-    if not oracle.free:
-        return None
-    return Interval(*ends) if ends else EVERYWHERE
-
-
-def _answer_of(record: dict[str, Any], checkpoint: StoredCheckpoint, oracle: ColumnsOracle) -> Answer:
-    """The answer of a finished column in a checkpoint."""
-    column, costly = record["column"], oracle.costly.stop * oracle.risk.width
-    w, slope = checkpoint.read(f"answer.{column}", (oracle.size,)), checkpoint.read(f"proof.{column}", (costly,))
-    proof = Witness(slope, record["offset"], CutError(*record["error"]))
-    reason, trace = StopReason(record["reason"]), tuple(map(tuple, record["trace"]))
-    return Answer(w, witness=proof, reason=reason, trace=trace, **{name: record[name] for name in _OF_ANSWERS})

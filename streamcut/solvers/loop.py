@@ -24,7 +24,7 @@ def begun(
     Raises Interrupted during that pass.
     """
     checkpoint = progress.resume(oracle)
-    s = begin(oracle, max_cuts, progress.rule) if checkpoint is None else BundleState.restored(checkpoint, oracle)
+    s = begin(oracle, max_cuts, progress.rule) if checkpoint is None else BundleState.restored(checkpoint, oracle, max_cuts)
     return s, progress.measure_for(oracle)
 
 

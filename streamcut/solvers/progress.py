@@ -12,7 +12,7 @@ import numpy as np
 from streamcut.execution.feed import Traffic
 from streamcut.foundation.units import format_bytes
 from streamcut.models.certificate import StopReason, Tolerance, Witness, only_rounding
-from streamcut.models.checkpoint import Checkpoints, Fill
+from streamcut.models.checkpoint import Checkpoints, StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.solvers.standstill import Standing, Standstill
 
@@ -149,8 +149,8 @@ class Saved(Protocol):
 class Resumable(Saved, Protocol):
     """A solver's resource, such as an oracle, as kept in a checkpoint."""
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        """Resume from what `saved` returned; `fill` reads an array by name, calling a given function after each piece."""
+    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+        """Resume from what `saved` returned; `stored` has the arrays."""
 
     def release(self) -> None:
         """Release the pages of arrays that live in scratch files."""
@@ -196,7 +196,7 @@ class Progress:
         if checkpoint is not None:
             state = checkpoint.record["state"]
             with checkpoint.restoring():
-                oracle.restore(state["oracle"], checkpoint.read_into)
+                oracle.restore(state["oracle"], checkpoint)
                 self.history = [record(*line) for line in state["history"]]
                 self.standstill = Standstill(**state["standstill"])
                 self.started -= state["seconds"]
@@ -222,7 +222,7 @@ class Progress:
         checkpoint = self.resume(oracle, record)
         if checkpoint is not None:
             with checkpoint.restoring():
-                state.restore(checkpoint.record["state"]["solver"], checkpoint.read_into)
+                state.restore(checkpoint.record["state"]["solver"], checkpoint)
         return checkpoint is not None
 
     def see(self, record: Any) -> None:

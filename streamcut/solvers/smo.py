@@ -35,7 +35,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.kernels.kernel import RBF, Kernel
 from streamcut.models.certificate import DualPoint, StopReason
-from streamcut.models.checkpoint import Fill
+from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.oracles.kernel_columns import KernelCache, KernelColumn, SharedColumns, mean_row, scores_in_memory, squared_norms
 from streamcut.solvers.free_intercept import balance, best_intercept
@@ -128,8 +128,8 @@ class SMO(Kept):
         self._look_at_all()
         return False
 
-    def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
-        super().restore(numbers, fill)
+    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+        super().restore(record, stored)
         self._cache.clear(len(self._active))  # cached columns are computed again: they are the same
 
     @property

@@ -10,18 +10,19 @@ import numpy as np
 
 from streamcut.bundle import two_cuts
 from streamcut.bundle.bundle import Bundle
-from streamcut.bundle.l1_only import L1OfMany, L1Only
-from streamcut.bundle.penalty import L2, FreeIntercept, penalty_of
+from streamcut.bundle.intercept import Interval
+from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.models.kept import Kept
 from streamcut.oracles.decomposable import Cut, DecomposableOracle
 from streamcut.solvers.best import Best
 from streamcut.solvers.progress import Iteration, Solution, StoppingRule
 from streamcut.solvers.standstill import Standing
 
-CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely
+CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, the newest cut is mixed in closed form
 _SAME = 1e-12  # of an intercept: no step
 _SOLVED = 1e-6  # of F: the largest gap at which the weights are those of the optimum, and only the intercept is open
 _FLAT = 1e-12  # of C̄: slopes within rounding of 0
@@ -35,7 +36,7 @@ def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
 
 
 @dataclass(slots=True)
-class BundleState:
+class BundleState(Kept):
     """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both upper bounds; `w` the last solution of the master problem;
     `bound` and its witness.
 
@@ -62,6 +63,10 @@ class BundleState:
     raised: float = 0.0
     scored: np.ndarray | None = None
     best: Best = field(init=False)
+    kept = (
+        "w_b", "w", "loss", "F_b", "raised", "bound", "witness", "k", "stepped", "value", "taken", "proved", "scored", "better",
+        "narrowed",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         self.best = Best(self.w_b, self.F_b, self.raised)
@@ -106,7 +111,6 @@ class BundleState:
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
         self.best.offer(self.w_b, self.F_b, self.raised)
-        self.sharpen(oracle)
 
     def centre(self, oracle: Any, rule: StoppingRule) -> None:
         """Move a free intercept to the middle of those that are optimal for the other weights, as LIBSVM does. Two passes.
@@ -146,15 +150,6 @@ class BundleState:
             self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
         return better
 
-    def sharpen(self, oracle: DecomposableOracle) -> None:
-        """Sum the next cuts more finely, if rounding limits the bound."""
-        if self._careful:
-            oracle.refine()
-
-    @property
-    def _careful(self) -> bool:
-        return max(self.taken, self.proved) > CAREFUL * (self.F_b - self.bound)
-
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
         self.add(cut)
@@ -179,7 +174,7 @@ class BundleState:
         self.value, self.taken = master.lower_bound, master.taken
         self.stepped = False
         self._offer(master.a, master.b, master.error)
-        doubtful = master.qp_gap > CAREFUL * (self.F_b - self.bound) or self._careful
+        doubtful = max(master.qp_gap, self.taken, self.proved) > CAREFUL * (self.F_b - self.bound)
         if doubtful and self.penalty.partial:
             a, b, error = self.witness.a, self.witness.b, self.witness.error
             self._offer(*self.bundle.newest_with(a, b, error, math.sqrt(2.0 * self.F_b)))
@@ -225,67 +220,42 @@ class BundleState:
         w, F, raised = sparser or (self.best.w, self.best.F, self.best.raised)
         return Solution(w, F, self.bound, self.witness, reason, history, self, raised)
 
+    @property
+    def better(self) -> Best | None:
+        """The best point, where it is another than w_b."""
+        return None if self.best.w is self.w_b else self.best
+
+    @better.setter
+    def better(self, best: Best | None) -> None:
+        self.best = best or Best(self.w_b, self.F_b, self.raised)
+
+    @property
+    def narrowed(self) -> tuple[Interval, float]:
+        """What is proved of the optimum: the interval of a free intercept, and the F that bounds ‖w‖₁."""
+        return self.penalty.within, self.penalty.most
+
+    @narrowed.setter
+    def narrowed(self, proved: tuple[Interval, float]) -> None:
+        within, most = proved
+        self.bundle.penalty = replace(self.penalty, within=within, most=most)
+
     def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """(numbers, arrays) of a checkpoint; the arrays are views."""
-        numbers = {
-            **{name: getattr(self, name) for name in _NUMBERS},
-            "witness_b": self.witness.b,
-            "witness_error": self.witness.error,
-            "best_F": self.best.F,
-            "best_raised": self.best.raised,
-            "max_cuts": self.bundle.max_cuts,
-            "c_bar": self.bundle.c_bar,
-            "l1": self.penalty.l1,
-            "within": list(self.penalty.within) if self.penalty.within.bounded else [],
-        }
-        arrays = {"w_b": self.w_b, "w": self.w, "witness_a": self.witness.a}
-        if self.scored is not None:
-            arrays["scored"] = self.scored
-        if self.best.w is not self.w_b:
-            arrays["best"] = self.best.w
-        return numbers, {**arrays, **{f"bundle.{name}": array for name, array in self.bundle.saved().items()}}
+        record, arrays = Kept.saved(self)
+        cuts = {f"bundle.{name}": array for name, array in self.bundle.arrays().items()}
+        return {**record, "cuts": len(self.bundle), "c_bar": self.bundle.c_bar}, {**arrays, **cuts}
 
     @classmethod
-    def restored(cls, checkpoint: StoredCheckpoint | BundleState, oracle: DecomposableOracle) -> BundleState:
+    def restored(cls, stored: StoredCheckpoint | BundleState, oracle: DecomposableOracle, max_cuts: int) -> BundleState:
         """The saved state, bit for bit; a BundleState is returned as is.
 
         Raises CorruptError for anything else.
         """
-        if isinstance(checkpoint, BundleState):
-            return checkpoint
-        with checkpoint.restoring():
-            return cls._read(checkpoint, oracle)
-
-    @classmethod
-    def _read(cls, checkpoint: StoredCheckpoint, oracle: DecomposableOracle) -> BundleState:
-        shape = (oracle.dimension,)
-        numbers = checkpoint.record["state"]["solver"]
-        bundle = _bundle(checkpoint, numbers, oracle)
-        w, a = checkpoint.read("w", shape), checkpoint.read("witness_a", (bundle.dimension,))
-        state = cls(
-            bundle=bundle,
-            w_b=checkpoint.read("w_b", shape),
-            w=w,
-            witness=Witness(a, numbers["witness_b"], CutError(*numbers["witness_error"])),
-            scored=checkpoint.read("scored", shape) if "scored" in checkpoint.arrays else None,
-            **{name: numbers[name] for name in _NUMBERS},
-        )
-        if "best" in checkpoint.arrays:
-            state.best = Best(checkpoint.read("best", shape), numbers["best_F"], numbers["best_raised"])
-        return state
-
-
-_NUMBERS = ("loss", "F_b", "bound", "k", "value", "taken", "proved", "raised", "stepped")  # fields of a state
-
-
-def _bundle(checkpoint: StoredCheckpoint, numbers: dict[str, Any], oracle: DecomposableOracle) -> Bundle:
-    """The saved bundle."""
-    penalty = penalty_of(numbers["l1"])
-    if isinstance(oracle.penalty, FreeIntercept | L1OfMany):
-        penalty = oracle.penalty.with_interval(*numbers["within"])
-    if isinstance(oracle.penalty, L1Only):
-        penalty = replace(penalty if isinstance(penalty, L1OfMany) else oracle.penalty, most=numbers["F_b"])
-    bundle = Bundle(oracle.dimension - penalty.free, numbers["c_bar"], numbers["max_cuts"], penalty)
-    for name, place in bundle.make_places(checkpoint.shape("bundle.b")[-1] - 1).items():
-        checkpoint.read_into(f"bundle.{name}", place)
-    return bundle
+        if isinstance(stored, BundleState):
+            return stored
+        with stored.restoring():
+            record, s = stored.record["state"]["solver"], cls.at(np.zeros(oracle.dimension), 0.0, oracle, max_cuts)
+            s.restore(record, stored)
+            s.bundle.c_bar = record["c_bar"]
+            for name, array in s.bundle.arrays(record["cuts"]).items():
+                stored.inside("bundle").fill(name, array)
+            return s
