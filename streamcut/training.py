@@ -35,9 +35,8 @@ from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import require_same
 from streamcut.io.sources.lazy import framed
-from streamcut.jobs.job import Job
+from streamcut.jobs.job import Job, check_weights, lowerable, smallest_change, with_all_features
 from streamcut.jobs.linear import threads_wanted
-from streamcut.jobs.running import check_weights, lowerable, smallest_change, with_all_features
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
 from streamcut.models.model import Model

@@ -18,8 +18,8 @@ import numpy as np
 
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2, SQUARES
-from streamcut.bundle.priced_master import solve_priced
 from streamcut.bundle.two_cuts import mix, mix_newest
+from streamcut.bundle.verified_master import solve_priced
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import UNSEEN, CutError, combined, dot_gamma, gamma, mixed
 

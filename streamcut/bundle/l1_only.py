@@ -26,7 +26,7 @@ import numpy as np
 from streamcut.bundle.intercept import Interval, Plane
 from streamcut.bundle.penalty import L2, ElasticNet
 from streamcut.bundle.verified_master import solve_verified
-from streamcut.compiled import thresholds
+from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError, above, absolute_above, below, gamma
 
 _PART = 1e-3  # of the gap: the cost of ρ
@@ -42,10 +42,10 @@ class L1Only(ElasticNet):
         return ElasticNet.weights(self, v) / self.ridge
 
     def value(self, w: np.ndarray) -> float:
-        return self.l1 * thresholds.absolute_sum(w)
+        return self.l1 * vectors.absolute_sum(w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        total = absolute_above(self.l1, thresholds.absolute_sum(w), len(w)) + C * loss
+        total = absolute_above(self.l1, vectors.absolute_sum(w), len(w)) + C * loss
         return above(total, gamma(_ROUNDINGS) * total)
 
     def line(self, w_b: np.ndarray, w: np.ndarray) -> tuple[float, float]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from streamcut.bundle.intercept import EVERYWHERE, Interval, Plane, around, best_intercept
 from streamcut.bundle.verified_master import solve_verified
-from streamcut.compiled import thresholds, vectors
+from streamcut.compiled import vectors
 from streamcut.compiled.columns_vectors import penalty_slopes
 from streamcut.foundation.rounding import CutError, absolute_above, dual_value, objective, threshold_below
 
@@ -119,20 +119,20 @@ class ElasticNet(L2):
 
     def weights(self, v: np.ndarray) -> np.ndarray:
         w = np.empty_like(v)
-        thresholds.shrink(v, self.l1, w)
+        vectors.shrink(v, self.l1, w)
         return w
 
     def value(self, w: np.ndarray) -> float:
-        return L2.value(self, w) + self.l1 * thresholds.absolute_sum(w)
+        return L2.value(self, w) + self.l1 * vectors.absolute_sum(w)
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        more = absolute_above(self.l1, thresholds.absolute_sum(w), len(w))
+        more = absolute_above(self.l1, vectors.absolute_sum(w), len(w))
         return objective(vectors.dot(w, w) if square is None else square, len(w), C, loss, more)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:
         # S(C̄a, λ) = C̄ S(a, λ/C̄), and S is nonexpansive: an error of a is not enlarged in S(a)
         least = np.empty_like(a)
-        thresholds.shrink(a, threshold_below(self.l1, c_bar), least)
+        vectors.shrink(a, threshold_below(self.l1, c_bar), least)
         square = vectors.dot(least, least)
         return dual_value(c_bar, square, b, error, len(a)), c_bar * b - 0.5 * c_bar * c_bar * square
 
@@ -183,7 +183,7 @@ class FreeIntercept(L2):
         return self.costs.value(w[:-1])
 
     def objective(self, w: np.ndarray, C: float, loss: float, square: float | None = None) -> float:
-        more = absolute_above(self.l1, thresholds.absolute_sum(w[:-1]), len(w)) if self.l1 else 0.0
+        more = absolute_above(self.l1, vectors.absolute_sum(w[:-1]), len(w)) if self.l1 else 0.0
         return objective(vectors.dot(w[:-1], w[:-1]), len(w), C, loss, more)
 
     def bound(self, c_bar: float, a: np.ndarray, b: float, error: CutError) -> tuple[float, float]:

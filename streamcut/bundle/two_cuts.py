@@ -5,7 +5,7 @@
 is a quadratic program in two numbers, where only the three edges and the interior have to be examined; with
 thresholds it is one on every piece where S(v, l1) has the same features, and Newton's method moves from piece to piece. Any
 p and q give a lower bound: an inexact master makes it loose, never wrong. With free intercepts
-the pull of a mixture is priced, as in streamcut.bundle.priced_master.
+the pull of a mixture is priced, as in streamcut.bundle.verified_master.
 
 `minimise` searches lines for all columns at once, by slopes alone: any convex F, smooth or not (Illinois regula falsi).
 """

@@ -7,9 +7,9 @@ what is for the other before it compiles. `rows` are Entries: of a block or of a
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of records)
+from streamcut.compiled.linear import rounded, square_of
 from streamcut.compiled.records import entry
-from streamcut.compiled.shares import rounded, square_of
-from streamcut.compiled.thresholds import shrunk
+from streamcut.compiled.vectors import shrunk
 from streamcut.compiler.jit import helper, inlined
 
 

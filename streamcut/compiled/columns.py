@@ -19,9 +19,9 @@ import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.column_weights import add_changes, add_steps, number_of, scores, scores_and_square, weight_at
+from streamcut.compiled.linear import rounded
 from streamcut.compiled.records import AHEAD, entries_of, entry, fetch_row, weight_of
-from streamcut.compiled.shares import rounded
-from streamcut.compiled.thresholds import shrunk
+from streamcut.compiled.vectors import shrunk
 from streamcut.compiler.jit import helper, inlined, kernel
 
 FAR = 1.0  # a pair at a bound whose z keeps it there by this margin is not swept in a cache

@@ -19,8 +19,8 @@ from streamcut.compiled.columns import (
     place_of,
     target_of_pair,
 )
+from streamcut.compiled.linear import square_of
 from streamcut.compiled.records import AHEAD, entries_of, entry, fetch_cached, put, weight_of
-from streamcut.compiled.shares import square_of
 from streamcut.compiled.splitmix import joined, shuffle
 from streamcut.compiler.jit import helper, kernel
 

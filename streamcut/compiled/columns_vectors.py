@@ -3,8 +3,7 @@
 Sums over features add the sums of _TILE features: at least as accurate as streamcut.compiled.vectors.dot.
 """
 
-from streamcut.compiled.thresholds import shrunk
-from streamcut.compiled.vectors import compensated
+from streamcut.compiled.vectors import compensated, shrunk
 from streamcut.compiler.jit import kernel
 
 _TILE = 16

@@ -16,9 +16,9 @@ import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
 from streamcut.compiled.columns import ALL, FAR, STRAIGHT, TRIED, is_left_out
+from streamcut.compiled.linear import rounded
 from streamcut.compiled.records import entries_of, entry
-from streamcut.compiled.shares import rounded
-from streamcut.compiled.thresholds import shrunk
+from streamcut.compiled.vectors import shrunk
 from streamcut.compiler.jit import helper, inlined
 
 _NOT_FREE = 1e3  # added to the keys of rows with all share in one class: the others come first

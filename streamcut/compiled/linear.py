@@ -1,4 +1,4 @@
-"""Scores of rows and sums of rows: the two kernels in which a linear solver spends its time.
+"""Scores of rows and sums of rows: the two kernels in which a linear solver spends its time; and dual variables as 16-bit codes.
 
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `w` and `out` sums are float64 of
 length d, or d + 1 with the weight of the constant feature `bias` last when `bias` is not 0.
@@ -7,8 +7,38 @@ length d, or d + 1 with the weight of the constant feature `bias` last when `bia
 import numpy as np
 
 from streamcut.compiled.records import entry
-from streamcut.compiled.shares import rounded
-from streamcut.compiler.jit import kernel
+from streamcut.compiler.jit import helper, inlined, kernel
+
+
+@inlined
+def share_of(code):
+    """f = (q / 65535)²: exact at both bounds, fine near 0."""
+    root = np.float64(code) / 65535.0
+    return root * root
+
+
+@inlined
+def code_of(share):
+    """The nearest code of a share."""
+    return np.uint16(np.sqrt(share) * 65535.0 + 0.5)
+
+
+@inlined
+def rounded(value, rounder):
+    """`value` on the grid of `rounder` (streamcut.foundation.rounding.exact_rounder)."""
+    return (value + rounder) - rounder
+
+
+@helper
+def square_of(indptr, data, bias, i):
+    """‖xᵢ‖²."""
+    square = bias * bias
+    if data is None:
+        return square + np.float64(indptr[i + 1] - indptr[i])
+    for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        square += np.float64(data[p]) * np.float64(data[p])
+    return square
+
 
 # Positions are unsigned: for a signed one Numba also compiles the wrap-around of negative indices, which doubles the time.
 

@@ -3,7 +3,7 @@
 Conventions: CSR arrays as in streamcut.foundation.chunk (`data` None when every value is 1); `W` and sums are float64 (D, K), the
 K numbers of a feature side by side, so that an entry of a row touches one contiguous run; D = d, or d + 1 with the weights of the
 constant feature `bias` last when `bias` is not 0. `target` (n) int is the class of each row, 0 … K − 1, whose label is one of the
-K known ones (streamcut.oracles.targets.targets). Scores `z` are float64 (n, K).
+K known ones (streamcut.oracles.row_passes.targets). Scores `z` are float64 (n, K).
 
 A loss that is not smooth is max_y (margin(y, t) + z_y − z_t), t the row's target; the rival is the y that attains it; of equals
 the target, else the first.

@@ -11,8 +11,8 @@ seen, for losses with unbounded shares.
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
+from streamcut.compiled.linear import rounded
 from streamcut.compiled.records import target_of, weight_of
-from streamcut.compiled.shares import rounded
 from streamcut.compiled.vectors import compensated
 from streamcut.compiler.jit import inlined, kernel
 

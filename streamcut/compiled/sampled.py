@@ -1,7 +1,7 @@
 """Scores of rows as mixtures of cuts cached for each row.
 
 `slots` are those of the bundle, below the number of cuts that rows can hold; `columns` class numbers, of known labels
-(streamcut.oracles.targets.targets) and of their rivals.
+(streamcut.oracles.row_passes.targets) and of their rivals.
 """
 
 import numpy as np

@@ -19,12 +19,12 @@ from streamcut.jobs.linear import (
     certificate,
     constant_feature,
     linear_model,
+    origins,
     penalty_needs,
     problem_on,
     solver_of,
     threads_wanted,
 )
-from streamcut.jobs.origins import origins
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.chosen_columns import OF_ROWS, ColumnsOracle, entry_bytes

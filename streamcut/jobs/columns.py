@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from streamcut.bundle.penalty import penalty_of
-from streamcut.compiled.column_records import Room
+from streamcut.compiled.problems import Room
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.lanes import plan_lanes
@@ -34,22 +34,20 @@ from streamcut.jobs.linear import (
     detail,
     linear_model,
     multiclass_model,
+    origins,
     penalty_needs,
     problem_on,
     threads_wanted,
 )
-from streamcut.jobs.origins import origins
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.losses import joint_loss
-from streamcut.losses.columns import Column, ColumnsRisk
-from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.losses.pointwise import Column, ColumnsRisk, PointwiseRisk
 from streamcut.models.certificate import Certificate, StopReason
 from streamcut.models.model import Model
 from streamcut.oracles.columns import ORDER, ColumnsOracle
-from streamcut.oracles.columns_cache import ColumnsCache
-from streamcut.oracles.interior import solving_bytes
+from streamcut.oracles.columns_cache import ColumnsCache, solving_bytes
+from streamcut.oracles.columns_passes import STREAMS
 from streamcut.oracles.linear import LinearOracle
-from streamcut.oracles.random_order import STREAMS
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord

@@ -15,8 +15,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
-from streamcut.jobs.linear import multiclass_model, problem_on
-from streamcut.jobs.origins import origins
+from streamcut.jobs.linear import multiclass_model, origins, problem_on
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.certificate import StopReason
 from streamcut.models.linear import LinearModel

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamcut.compiled import kernel_columns
+from streamcut.compiled import kernel_rows
 from streamcut.foundation.chunk import Chunk
 
 _FAR = 64.0
@@ -28,7 +28,7 @@ class Centre:
         """The same rows less this point, a float64 copy; values that become 0 are dropped."""
         n, most = chunk.n_rows, chunk.nnz + chunk.n_rows * len(self.index)
         indptr, indices, data = np.zeros(n + 1, np.int64), np.empty(most, chunk.indices.dtype), np.empty(most)
-        kernel_columns.subtract(chunk.indptr, chunk.indices, chunk.data, self.index, self.value, indptr, indices, data)
+        kernel_rows.subtract(chunk.indptr, chunk.indices, chunk.data, self.index, self.value, indptr, indices, data)
         return replace(chunk, indptr=indptr, indices=indices[: indptr[-1]], data=data[: indptr[-1]])
 
     def moved_there(self, vectors: np.ndarray) -> np.ndarray:

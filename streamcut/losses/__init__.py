@@ -4,7 +4,7 @@ A loss of single rows is one file here (hinge.py is the shortest example) and on
 
 1. A class with the methods of streamcut.losses.loss.Loss: value, share −ℓ′, conjugate, coordinate step, bounds of shares and the
 queries of the ascent. Derive it from MarginLoss (labels) or ResidualLoss (numbers), from UnitShares (shares in [0, 1])
-   or FloatShares of streamcut.losses.codes (any others), and from a NamedTuple of its parameters. A parameter has the name of
+   or FloatShares of streamcut.losses.loss (any others), and from a NamedTuple of its parameters. A parameter has the name of
    the option of `train` that gives it.
 2. The line: its name, location, kind of targets, and options.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from streamcut.losses.codes import UnitShares
-from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels
+from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels, UnitShares
 
 
 class Hinge(UnitShares, MarginLoss, OfLabels):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from streamcut.foundation.rounding import LossRounding
-from streamcut.losses.codes import UnitShares
-from streamcut.losses.loss import MarginLoss, OfLabels
+from streamcut.losses.loss import MarginLoss, OfLabels, UnitShares
 
 _STEPS = 60  # of Newton's method; one to three are taken
 _CLOSE = 1e-3  # of v: a move that small leaves an error of its square, a hundredth of what codes tell apart

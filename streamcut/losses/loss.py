@@ -18,6 +18,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from streamcut.compiled.linear import code_of, share_of
 from streamcut.foundation.rounding import LossRounding
 
 FREE_FIRST = 1e3  # added to the priority of rows whose share is at a bound: free rows come first, regardless of z
@@ -183,7 +184,7 @@ class Loss(ABC):
         """For numeric targets: the score of a target half-way between the lowest and the highest, where rows pull both ways."""
         return 0.5 * (scale.highest - scale.lowest) + scale.lowest
 
-    # -- how rows remember shares: streamcut.losses.codes -------------------------------------------------------------------
+    # -- how rows remember shares: streamcut.losses.loss -------------------------------------------------------------------
 
     @abstractmethod
     def encode(self, f: float):
@@ -215,3 +216,43 @@ class MarginLoss(Loss):
 
     def constant(self, f, y):
         return -self.conjugate(f, y)
+
+
+class UnitShares(Loss):
+    """Shares in [0, 1] as 16-bit codes q, f = (q / 65535)²: exact at both bounds and fine near 0."""
+
+    __slots__ = ()
+    code_type = np.uint16
+
+    def lowest(self, y):
+        return 0.0
+
+    def highest(self, y):
+        return 1.0
+
+    def encode(self, f):
+        return code_of(f)
+
+    def decode(self, code, y):
+        return share_of(code)
+
+    def largest_sums(self, rows, scale):
+        """For losses of labels whose constant is at most 1 in size."""
+        return scale.weight, scale.weight, np.inf
+
+
+class FloatShares(Loss):
+    """Shares as 32-bit floats; codes at or beyond those nearest the bounds stand for the bounds themselves."""
+
+    __slots__ = ()
+    code_type = np.float32
+
+    def encode(self, f):
+        return np.float32(f)
+
+    def decode(self, code, y):
+        if code >= np.float32(self.highest(y)):
+            return self.highest(y)
+        if code <= np.float32(self.lowest(y)):
+            return self.lowest(y)
+        return np.float64(code)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamcut.losses.codes import FloatShares
+from streamcut.losses.loss import FloatShares
 
 BOUNDED_LAST = 1e15  # factor on the priorities of rows whose share is at a bound: they come after all free rows
 

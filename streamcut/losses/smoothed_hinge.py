@@ -6,8 +6,7 @@ With squares of twice the width it is scikit-learn's modified Huber loss.
 from __future__ import annotations
 
 from streamcut.foundation.rounding import LossRounding
-from streamcut.losses.codes import UnitShares
-from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels
+from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels, UnitShares
 
 
 class SmoothedHinge(UnitShares, MarginLoss, OfLabels):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from streamcut.foundation.rounding import LossRounding
-from streamcut.losses.codes import FloatShares
-from streamcut.losses.loss import FREE_FIRST, MarginLoss, OfLabels
+from streamcut.losses.loss import FREE_FIRST, FloatShares, MarginLoss, OfLabels
 
 
 class SquaredHinge(FloatShares, MarginLoss, OfLabels):

@@ -33,11 +33,11 @@ _MODULES = {
     "Problem": "problem",
     # parts of checkpoints
     "Answer": "solvers.columns_state",
-    "Best": "solvers.best",
+    "Best": "solvers.state",
     "Drift": "foundation.rounding",
     "GramSolution": "papers.gram_bundle",
     "Grids": "foundation.rounding",
-    "Guard": "solvers.acceleration",
+    "Guard": "solvers.columns_state",
     "Interval": "bundle.intercept",
     "Line": "solvers.columns_state",
     "TargetScale": "losses.loss",

@@ -9,19 +9,25 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import splitmix, vectors
-from streamcut.compiled.column_records import Order, Places
-from streamcut.compiled.problems import Alone, Single, Together
+from streamcut.compiled.problems import Alone, Order, Places, Single, Together
 from streamcut.errors import UsageError
 from streamcut.execution.row_cache import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
-from streamcut.losses.columns import Column, ColumnsRisk, values_of
-from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.columns_passes import AscentPass, ColumnSums, EnterPass, SlopesPass, StepPass, SweepsPass, kinds_of
+from streamcut.losses.pointwise import Column, ColumnsRisk, values_of
+from streamcut.oracles.columns_cache import ColumnsCache, Sweeps, solve_at_once, solving_bytes
+from streamcut.oracles.columns_passes import (
+    AscentPass,
+    ColumnSums,
+    EnterPass,
+    RandomOrder,
+    SlopesPass,
+    StepPass,
+    SweepsPass,
+    kinds_of,
+)
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.interior import solve_at_once, solving_bytes
 from streamcut.oracles.linear import LinearOracle
-from streamcut.oracles.random_order import RandomOrder
 
 ORDER = RandomOrder(nnz=1 << 16, batch=32)  # rows of a group stay in the second cache level
 _VISITS = 2  # steps per pair while its row is in cache and it is free

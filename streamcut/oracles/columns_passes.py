@@ -8,25 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
 from streamcut.compiled import columns as kernels
-from streamcut.compiled import columns_line, vectors
-from streamcut.compiled.column_records import Added, Order, Pairs, Places, Room
+from streamcut.compiled import problems, vectors
+from streamcut.compiled.problems import Added, Order, Pairs, Places, Room
 from streamcut.compiled.records import Rows as Csr
+from streamcut.compiled.splitmix import draw_below
 from streamcut.execution.feed import Streams
+from streamcut.execution.lanes import Lanes
 from streamcut.execution.passes import Blocks, Pass
+from streamcut.execution.row_buffer import ROW_BYTES
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids
-from streamcut.losses.columns import ColumnsRisk
+from streamcut.io.dataset import entry_bytes
+from streamcut.io.manifest import Manifest, Statistics
 from streamcut.losses.loss import Loss
+from streamcut.losses.pointwise import ColumnsRisk
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
-from streamcut.oracles.random_order import sample_free
-from streamcut.oracles.row_passes import Equal, First, RowPass, Sides, Totals, begin, require_finite
-from streamcut.oracles.targets import targets
+from streamcut.oracles.row_passes import Equal, First, RowPass, Sides, Totals, begin, require_finite, targets
 
 
 def kinds_of(columns: Places) -> list[tuple[float, int]]:
@@ -192,7 +196,7 @@ class AscentPass(Pass):
         begin(apart, chunk, self.risk.pointwise, self.columns.bias, self.first, sums.totals)
         if self.risk.labels is not None:
             rows["t"][:] = targets(self.risk, chunk, chunk.numbers)
-        columns_line.at_zero(self.risk.loss, rows["target" if self.risk.labels is None else "t"], self.columns, rows["z_b"])
+        problems.at_zero(self.risk.loss, rows["target" if self.risk.labels is None else "t"], self.columns, rows["z_b"])
         if sums.by_fold is not None:
             fold = rows["fold"][:] = self.risk.folds.of_chunk(chunk)
             u, rounder = rows.get("u", np.ones(chunk.n_rows)), self.first.grids.weight
@@ -264,8 +268,8 @@ class EnterPass(_LinePass):
 
     def visit_rows(self, nothing: None, rows: Rows) -> None:
         y = rows["target"] if self.columns.positive is None else rows["t"]
-        columns_line.at_zero(self.loss, y, self.columns, rows["z_b"])
-        columns_line.forget(self.columns, rows["codes"])
+        problems.at_zero(self.loss, y, self.columns, rows["z_b"])
+        problems.forget(self.columns, rows["codes"])
 
 
 def _merge_pairs(total: np.ndarray, part: np.ndarray) -> np.ndarray:
@@ -284,7 +288,7 @@ class SlopesPass(_LinePass):
         return np.zeros((len(self.k), 2))
 
     def visit_rows(self, sums: np.ndarray, rows: Rows) -> None:
-        columns_line.slopes(*self._of(rows), self.k, sums)
+        problems.slopes(*self._of(rows), self.k, sums)
 
     merge = staticmethod(_merge_pairs)
 
@@ -299,9 +303,70 @@ class StepPass(_LinePass):
         return np.zeros((len(self.k), 2)), np.zeros(len(self.k))
 
     def visit_rows(self, sums: tuple[np.ndarray, np.ndarray], rows: Rows) -> None:
-        columns_line.step(*self._of(rows), self.k, *sums)
+        problems.step(*self._of(rows), self.k, *sums)
 
     def merge(self, total, part):
         _merge_pairs(total[0], part[0])
         np.maximum(total[1], part[1], out=total[1])
         return total
+
+
+STREAMS = (4, 2)  # places of a lane from which rows come at once: batches shrink before their number does
+_MOST_ROWS = 8192
+_RUN = 16  # rows fetched in one run: fetched alone, each would cost a full latency
+_FULL = 1.5  # times the mean entries of a batch: the most that are put together
+
+
+@dataclass(frozen=True, slots=True)
+class RandomOrder:
+    """Groups of about `nnz` entries, and `batch`, the number of groups in memory at once."""
+
+    nnz: int
+    batch: int
+
+    def group_rows(self, statistics: Statistics) -> int:
+        """Rows of a group, visited in random order; depends on the whole data."""
+        return min(max(1, self.nnz * statistics.n_rows // max(statistics.nnz, 1)), _MOST_ROWS)
+
+    def batch_rows(self, statistics: Statistics) -> int:
+        """Rows of a batch, which blocks of rows never split."""
+        return self.batch * self.group_rows(statistics)
+
+    def drawn(self, statistics: Statistics, passes: int, seed: int) -> np.ndarray:
+        """The order of the rows of a batch in the pass after `passes`. Rows of a group are fetched together."""
+        random, rows = np.random.default_rng((passes, seed)), min(self.batch_rows(statistics), statistics.n_rows)
+        if statistics.n_rows <= self.batch_rows(statistics):  # a single batch
+            return random.permutation(rows)
+        runs = (_RUN * random.permutation(-(-rows // _RUN))[:, None] + np.arange(_RUN)).reshape(-1)
+        return runs[runs < rows]
+
+    def streams(self, statistics: Statistics, count: int, passes: int, seed: int) -> Streams:
+        """The places from which the rows of batches are read in the pass after `passes`."""
+        rows = self.batch_rows(statistics) // count
+        return Streams(count, rows, self._entries_together(), (passes, seed))
+
+    def has_streams(self, statistics: Statistics, lanes: Lanes) -> bool:
+        """Whether a lane has more rows than a batch."""
+        return max(stop - start for start, stop in pairwise(lanes.bounds)) > self.batch_rows(statistics)
+
+    def stream_bytes(self, manifest: Manifest, count: int, row_bytes: int) -> int:
+        """Memory that a worker needs for `count` streams besides their read buffers; each row has `row_bytes` of row state.
+
+        There are three batches: one takes steps, one is being scored, and one being read or written back.
+        """
+        rows = self.batch_rows(manifest.statistics)
+        together = ROW_BYTES * rows + entry_bytes(manifest) * self._entries_together() + row_bytes * rows
+        return 3 * together
+
+    def _entries_together(self) -> int:
+        return int(_FULL * self.nnz * self.batch)
+
+    def mixing_bytes(self, statistics: Statistics) -> int:
+        """Memory that a worker needs to visit all rows of a batch in random order: both orders, four numbers per row."""
+        return 48 * min(self.batch_rows(statistics), statistics.n_rows)
+
+
+def sample_free(keys: np.ndarray, free_below: float, numbers: np.ndarray, seed: tuple[int, int]) -> None:
+    """Replace the keys (n) below `free_below`, those of free rows, in place by random numbers in [0, 1) that depend on `seed`
+    and the rows' `numbers` (n) alone."""
+    draw_below(free_below, numbers, np.random.default_rng(seed).integers(1 << 64, dtype=np.uint64), keys)

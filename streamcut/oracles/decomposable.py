@@ -1,8 +1,12 @@
-"""The oracle of sums over rows: cuts, losses and steps along lines. A solver never sees a row, a shard or a file."""
+"""The oracle of sums over rows: cuts, losses and steps along lines. A solver never sees a row, a shard or a file.
+
+Oracles whose row state is kept in checkpoints, wherever it lies, are KeptRows.
+"""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +19,35 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import UNSEEN, Drift, Grids, RowScale, above, loss_above
 from streamcut.io.manifest import Statistics
 from streamcut.models.certificate import Witness
-from streamcut.oracles.kept_rows import KeptRows
+from streamcut.models.checkpoint import StoredCheckpoint
+from streamcut.models.kept import Kept
 from streamcut.oracles.row_passes import CutSums, Totals
+
+_BEGIN = "rows."  # prefix of the names in a checkpoint
+
+
+class KeptRows(Kept):
+    """An oracle on the rows of `_runner`: its row state is kept, too, except for the arrays `made_anew`; release it after use."""
+
+    _runner: Runner
+    made_anew: tuple[str, ...] = ()
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        record, arrays = super().saved()
+        rows = self._runner.row_state.arrays
+        return record, {**arrays, **{f"{_BEGIN}{name}": rows[name] for name in rows if name not in self.made_anew}}
+
+    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+        super().restore(record, stored)
+        rows = self._runner.row_state
+        for name, array in rows.arrays.items():
+            if name not in self.made_anew:
+                stored.fill(f"{_BEGIN}{name}", array, partial(rows.release, 0, rows.n_rows))
+
+    def release(self) -> None:
+        """Release the pages of the row state, if they live in scratch files."""
+        self._runner.row_state.release(0, self._runner.row_state.n_rows)
+
 
 Cut = Witness  # a cutting plane of the mean loss; a model keeps the one of its bound
 _LONGER = 1.0 + 1e-6  # squares of rows were summed in float64

@@ -31,12 +31,9 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.oracles.decomposable import Cut, row_scale
+from streamcut.oracles.decomposable import Cut, KeptRows, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
-from streamcut.oracles.groups import GroupRisk, Groups
-from streamcut.oracles.kept_rows import KeptRows
-from streamcut.oracles.one_group import OneGroup
-from streamcut.oracles.row_blocks import RowBlocks
+from streamcut.oracles.groups import GroupRisk, Groups, OneGroup, RowBlocks
 
 _LONGER = 1.0 + 1e-6  # for sums over features in float64
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamcut.compiled import kernel_columns
+from streamcut.compiled import kernel_rows
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.row_buffer import RowBuffer
 from streamcut.foundation.chunk import Chunk, concatenate, take
@@ -49,8 +49,8 @@ class KernelColumn:
         """The kernel values, float64, one for each of `rows` (None: for all rows of the chunk)."""
         out, squares = np.empty(chunk.n_rows if rows is None else len(rows)), squares if rows is None else squares[rows]
         entries = chunk.indptr, chunk.indices, chunk.data
-        products = np.empty(kernel_columns.STRIP)
-        kernel_columns.column(rows, *entries, squares, self._dense, self._square, self._kernel.compiled, products, out)
+        products = np.empty(kernel_rows.STRIP)
+        kernel_rows.column(rows, *entries, squares, self._dense, self._square, self._kernel.compiled, products, out)
         return out
 
 
@@ -117,7 +117,7 @@ class KernelCache:
 def squared_norms(chunk: Chunk) -> np.ndarray:
     """‖x_i‖² of the rows of a chunk."""
     out = np.empty(chunk.n_rows)
-    kernel_columns.squared_norms(chunk.indptr, chunk.data, out)
+    kernel_rows.squared_norms(chunk.indptr, chunk.data, out)
     return out
 
 

@@ -1,6 +1,6 @@
 """The oracle of `bundle-dca` for labelled sequences: two cuts a pass, one from a block-coordinate Frank-Wolfe step per sequence.
 
-Row state: that of streamcut.oracles.sequence_passes, and `shares` (K,): the weight of each class for the row in the mixture of
+Row state: that of streamcut.oracles.sequence, and `shares` (K,): the weight of each class for the row in the mixture of
 labellings of its sequence, less 1 for its own (streamcut.compiled.viterbi.ascend).
 """
 
@@ -22,8 +22,7 @@ from streamcut.io.manifest import Statistics
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.kept import Kept
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.sequence import SequenceOracle
-from streamcut.oracles.sequence_passes import ScorePass, SequenceSums
+from streamcut.oracles.sequence import ScorePass, SequenceOracle, SequenceSums
 
 VECTORS = 7  # dense vectors of a worker: two cuts, the running w, a buffer for a step, and the cuts of a waiting lane
 _BATCH_NNZ = 1 << 21  # of sequences in random order: with a quarter, conll2000 has a gap of 8.0 % after 9 passes, not 7.0 %

@@ -25,7 +25,7 @@ import numpy as np
 from streamcut.compiled import score_ranges
 from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
-from streamcut.oracles.row_blocks import RowBlocks, in_threads
+from streamcut.oracles.groups import RowBlocks, in_threads
 
 _FILLED = 0.8  # of the room, when splitters are chosen, so that they serve some of the following steps too
 _MOST = (1 << 31) - 1  # scores in a range, whose positions are int32

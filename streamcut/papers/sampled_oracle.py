@@ -19,7 +19,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.kernel_columns import fetch
-from streamcut.oracles.targets import targets
+from streamcut.oracles.row_passes import targets
 from streamcut.papers.gram_bundle import GramBundle
 from streamcut.papers.sampled_passes import CutScores, Examples, Expansion, LossesPass, LossSums, Segment
 from streamcut.papers.sampled_proof import Proof, proof, proof_pass, shares_of

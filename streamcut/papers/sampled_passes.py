@@ -17,7 +17,7 @@ from streamcut.execution.passes import Blocks, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk, group_starts, ranges, take
 from streamcut.kernels.vectors import Vectors
-from streamcut.oracles.targets import targets
+from streamcut.oracles.row_passes import targets
 from streamcut.papers.sampled_tasks import SampledTask
 
 

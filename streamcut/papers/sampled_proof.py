@@ -27,7 +27,7 @@ from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors
 from streamcut.models.certificate import DualPoint
 from streamcut.oracles.kernel_columns import TILE, squared_norms
-from streamcut.oracles.targets import targets
+from streamcut.oracles.row_passes import targets
 from streamcut.papers.sampled_passes import Expansion
 from streamcut.papers.sampled_tasks import SampledTask
 

@@ -1,12 +1,12 @@
 """Accelerated dual ascent for columns: problems on the same rows, all of them in the same passes over the data.
 
-Problem   min F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ(⟨w, x_i⟩; y_ia) for each column a (streamcut.losses.columns).
+Problem   min F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ(⟨w, x_i⟩; y_ia) for each column a (streamcut.losses.pointwise).
 Given     the oracle, a stopping rule.
 Returns   the best point of each column, F_a there, and a lower bound on min F_a.
 Stops     a column, when its own gap is small enough; it leaves then. Where memory does not suffice for all columns, the next one
           takes its place. Time limits hold for all, pass limits for each column.
 
-Steps as in streamcut.solvers.acceleration: with a σ that falls from pass to pass, a pass moves the share f of every pair to the
+Steps as in streamcut.solvers.columns_state: with a σ that falls from pass to pass, a pass moves the share f of every pair to the
 maximum of the dual for σC along it, at a point y that follows; y then moves towards the weights w(f) = C U of the shares.
 Two cuts bound F: that of the newest shares, and G, all older ones mixed by the master problem. Neither U nor G depends on C.
 
@@ -19,8 +19,8 @@ Two cuts bound F: that of the newest shares, and G, all older ones mixed by the 
 
 A plain pass has σ = 1 and ends at y = C U; the last one before accelerated passes, with a smooth loss or if passes are stuck, at
 y = w_b: nothing bounds the shares of a smooth loss, and steps for σC from C U overshoot more with every pass. Each column has a
-Guard (streamcut.solvers.acceleration): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
-rows at once, if features are few (streamcut.oracles.interior), and the resulting weights are scored next. With an l1 passes
+Guard (streamcut.solvers.columns_state): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
+rows at once, if features are few (streamcut.oracles.columns_cache), and the resulting weights are scored next. With an l1 passes
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
 
 A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
@@ -43,12 +43,9 @@ from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
-from streamcut.solvers.acceleration import Guard
-from streamcut.solvers.columns_bounds import add_shares, take_bounds
-from streamcut.solvers.columns_search import centre, search, to_the_scored
-from streamcut.solvers.columns_state import Answer, Line, State
-from streamcut.solvers.progress import Iteration, Progress, StoppingRule
-from streamcut.solvers.standstill import Standing
+from streamcut.solvers.columns_bounds import add_shares, centre, search, take_bounds, to_the_scored
+from streamcut.solvers.columns_state import Answer, Guard, Line, State
+from streamcut.solvers.progress import Iteration, Progress, Standing, StoppingRule
 from streamcut.solvers.warm_start import Origin
 
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap

@@ -15,9 +15,58 @@ from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
-from streamcut.solvers.acceleration import Guard
-from streamcut.solvers.progress import Iteration
-from streamcut.solvers.standstill import Standing
+from streamcut.solvers.progress import Iteration, Standing
+
+_WINDOW, _LEAST = 4, 8  # passes by which a kind is judged; its least number
+# Of the gap, by the first plain pass with a smooth loss (0.03 and less with text, 0.09 and less dna, 0.06 to 0.7 a9a, which
+# acceleration suits), and by any two
+_FIRST, _LEFT = 0.1, 0.4
+
+
+@dataclass(slots=True)
+class Guard:
+    """The other kind takes over when four passes leave more than (1 − 4/k) of the gap, after k passes of a kind: slower than 1/k.
+
+    Accelerated passes at their best leave (1 − 4/k)². Plain passes of a smooth loss may leave no more than _FIRST,
+    then _LEFT in two.
+
+    first   σ of the first accelerated pass; 1: there are none
+    plain   whether the next pass is plain
+    gaps    after each pass of this kind, the first one after the pass before it
+    smooth  whether the loss is
+    tried   whether a kind was slow
+    steady  the kind never changes
+    """
+
+    first: float
+    plain: bool
+    gaps: list[float] = field(default_factory=list)
+    smooth: bool = False
+    tried: bool = False
+    steady: bool = False
+
+    @property
+    def solves(self) -> bool:
+        """Whether the next pass solves for cached rows at once."""
+        return self.plain and (self.tried or (self.first < 1.0 and not self.smooth))
+
+    def hands_over(self, gap: float) -> bool:
+        """After a pass that left this gap: whether the next one is of the other kind."""
+        if self.steady:
+            return False
+        self.gaps.append(gap)
+        k = len(self.gaps)
+        least, window, left = _LEAST, _WINDOW, 1.0 - _WINDOW / k
+        if self.plain and self.smooth and self.first < 1.0:
+            least, window, left = (3, 2, _LEFT) if k > 2 or self.tried else (2, 1, _FIRST)
+        if k < least or gap <= left * self.gaps[-1 - window]:
+            return False
+        self.tried = True
+        if self.first == 1.0:
+            return False
+        self.gaps, self.plain = [gap], not self.plain
+        return True
+
 
 _VECTORS = ("y", "best", "U", "G", "partner")
 _NUMBERS = ("b", "offsets", "partner_offsets")

@@ -15,7 +15,7 @@ from streamcut.execution import cluster as on_dask
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import Needs
 from streamcut.jobs import columns as jobs
-from streamcut.oracles.random_order import RandomOrder
+from streamcut.oracles.columns_passes import RandomOrder
 
 
 def test_workers_that_see_other_data_or_have_too_little_memory_are_refused(tmp_path):

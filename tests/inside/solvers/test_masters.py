@@ -14,8 +14,7 @@ from streamcut.bundle import two_cuts
 from streamcut.bundle.bundle import Bundle
 from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import ElasticNet
-from streamcut.bundle.priced_master import solve_priced
-from streamcut.bundle.verified_master import solve_master, solve_penalised
+from streamcut.bundle.verified_master import solve_master, solve_penalised, solve_priced
 from streamcut.foundation.rounding import CutError
 
 EXACT = CutError(0.0, 0.0)
