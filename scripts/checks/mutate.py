@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {
     "streamcut/execution": "row_cache plan lanes ceiling",
     "streamcut/foundation": "rounding files",
-    "streamcut/bundle": "bundle intercept penalty priced_master",
+    "streamcut/bundle": "bundle intercept penalty verified_master",
     "streamcut/models": "certificate",
     "streamcut/solvers": "state loop",
     "streamcut": "strategy",

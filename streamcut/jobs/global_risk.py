@@ -26,8 +26,9 @@ from streamcut.losses.pairs import Pairs, PairsOfLevels
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.global_risk import GlobalOracle
-from streamcut.oracles.groups import BLOCK_ROWS, CODE_TYPE, GroupRisk, sorting_bytes
+from streamcut.oracles.groups import CODE_TYPE, GroupRisk, sorting_bytes
 from streamcut.oracles.pair_curvature import NEAR, CurvedPairsOracle
+from streamcut.oracles.sorted_scores import BLOCK_ROWS
 from streamcut.problem import Problem
 from streamcut.solver_table import SolverRecord
 from streamcut.solvers.progress import Solution

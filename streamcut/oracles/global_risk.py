@@ -33,7 +33,8 @@ from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.oracles.decomposable import Cut, KeptRows, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
-from streamcut.oracles.groups import GroupRisk, Groups, OneGroup, RowBlocks
+from streamcut.oracles.groups import GroupRisk, Groups, OneGroup
+from streamcut.oracles.sorted_scores import RowBlocks
 
 _LONGER = 1.0 + 1e-6  # for sums over features in float64
 

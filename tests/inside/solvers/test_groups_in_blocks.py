@@ -14,7 +14,7 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 from streamcut import predict, train
 from streamcut.jobs.global_risk import GlobalJob
-from streamcut.oracles import groups
+from streamcut.oracles import groups, sorted_scores
 from streamcut.prediction import scored_chunks
 
 
@@ -23,7 +23,7 @@ def test_training_in_little_room_gives_the_same_bits(options, monkeypatch):
     X, y, _ = problem(400, 15, levels=6)
     y = y if "task" in options else np.where(y > np.quantile(y, 0.7), 4.0, -1.0)
     options = {**options, "C": 0.3, "max_passes": 30, "workers": 2}
-    for module in (groups,):
+    for module in (groups, sorted_scores):
         monkeypatch.setattr(module, "BLOCK_ROWS", 50)
     expected, trainer = bits(train(streamcut.rows(X, y), **options)), GlobalJob.trainer
     little = {"row_cache": 9 * 60}  # the scores of 60 rows are sorted at once
