@@ -24,7 +24,7 @@ _LEVEL = 1e-6  # of the pulls of its cuts: that of a mixture which counts as non
 _PIECES = 10  # Newton steps, or half steps, where there are thresholds
 
 
-class Price(NamedTuple):
+class PullPrice(NamedTuple):
     """half·|p·G + q·U|, the price of a mixture with pulls G and U on free intercepts; arrays (A,)."""
 
     G: np.ndarray
@@ -78,7 +78,7 @@ class Quadratic(NamedTuple):
             best, P, Q = np.where(better, value, best), np.where(better, p, P), np.where(better, q, Q)
         return P, Q
 
-    def best_priced(self, price: Price) -> tuple[np.ndarray, np.ndarray]:
+    def best_priced(self, price: PullPrice) -> tuple[np.ndarray, np.ndarray]:
         """As `best`, less the price: a quadratic on either side of zero pull, and another on the line between."""
         up, down = (self._replace(p=self.p + s * price.half * price.G, q=self.q + s * price.half * price.U) for s in (-1.0, 1.0))
         p, q = price.balance()
@@ -95,7 +95,7 @@ class Quadratic(NamedTuple):
 
 def mix(
     U: np.ndarray, G: np.ndarray, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, l1: np.ndarray | None, squares: np.ndarray,
-    price: Price | None = None,
+    price: PullPrice | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """(p, q) of every problem. `squares` (3, P) are ‖G‖², ⟨G, U⟩, ‖U‖²; U and G (D, A), all others (P): A is P, or P groups.
 
@@ -131,7 +131,7 @@ def mix_newest(
     old[-1], offsets = 0.0, b + pulls * within.middle
     U, G = -rows[-1][:, None], -(old @ rows)[:, None]
     b_G, C, threshold = (np.array([number]) for number in (float(old @ offsets), total, l1))
-    price = Price(np.array([total * float(old @ pulls)]), total * pulls[-1:], np.array([within.half]))
+    price = PullPrice(np.array([total * float(old @ pulls)]), total * pulls[-1:], np.array([within.half]))
     (p,), (q,) = mix(U, G, offsets[-1:], b_G, C, threshold, np.zeros((3, 1)), price)
     beta[:] = p * total * old
     beta[-1] = q * total
@@ -166,7 +166,7 @@ class _Piece(NamedTuple):
         """`other` in the columns where `better`, else this."""
         return _Piece(*(np.where(better, new, old) for new, old in zip(other, self, strict=True)))
 
-    def goal(self, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, price: Price | None) -> tuple[np.ndarray, np.ndarray]:
+    def goal(self, b: np.ndarray, b_G: np.ndarray, C: np.ndarray, price: PullPrice | None) -> tuple[np.ndarray, np.ndarray]:
         """(p, q) that maximise the quadratic of this piece."""
         _, w_G, w_U, gg, gu, uu = self.out
         H = C * C * gg, C * C * gu, C * C * uu

@@ -126,7 +126,7 @@ class Places(NamedTuple):
     group: Any = Alone()
 
 
-class Pairs(NamedTuple):
+class PairState(NamedTuple):
     """What rows remember of columns: shares as codes (n, 2, K), z (n, K); keys (n,), lowest for rows that may move most; and the
     fold of each row (None: there are none).
 

@@ -27,7 +27,7 @@ from streamcut.jobs.linear import (
 )
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.linear import LinearModel
-from streamcut.oracles.chosen_columns import OF_ROWS, ColumnsOracle, entry_bytes
+from streamcut.oracles.chosen_columns import OF_ROWS, FeaturesOracle, entry_bytes
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import row_arrays
 from streamcut.oracles.second_order import SecondOrderOracle
@@ -125,7 +125,7 @@ class BinaryJob(BundleJob, PathJob):
         bias = self._constant(manifest)
         oracle: LinearOracle
         if self.solver.columns:
-            oracle = ColumnsOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free, room=plan.row_cache)
+            oracle = FeaturesOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free, room=plan.row_cache)
         elif self.solver.curved:
             oracle = SecondOrderOracle(runner, self.risk, C=chosen.C, bias=bias, free=chosen.free)
         else:

@@ -8,13 +8,13 @@ from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import ResidualLoss
 
 
-class Parameters(NamedTuple):
+class EpsilonParameters(NamedTuple):
     """ε: residuals up to it cost nothing."""
 
     epsilon: float = 0.1
 
 
-class EpsilonInsensitive(ResidualLoss, Parameters):
+class EpsilonInsensitive(ResidualLoss, EpsilonParameters):
     """f ∈ [−1, 1], ℓ*(−f) = ε|f|."""
 
     __slots__ = ()

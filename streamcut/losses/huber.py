@@ -8,13 +8,13 @@ from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import ResidualLoss
 
 
-class Parameters(NamedTuple):
+class HuberParameters(NamedTuple):
     """δ: where the loss becomes linear."""
 
     delta: float = 1.0
 
 
-class Huber(ResidualLoss, Parameters):
+class Huber(ResidualLoss, HuberParameters):
     """f ∈ [−δ, δ], ℓ*(−f) = ½f²."""
 
     __slots__ = ()

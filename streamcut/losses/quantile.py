@@ -8,13 +8,13 @@ from streamcut.foundation.rounding import LossRounding
 from streamcut.losses.residual import ResidualLoss
 
 
-class Parameters(NamedTuple):
+class QuantileParameters(NamedTuple):
     """τ, 0 < τ < 1: targets above the score cost τ per unit, those below it 1 − τ."""
 
     quantile: float = 0.5
 
 
-class Quantile(ResidualLoss, Parameters):
+class Quantile(ResidualLoss, QuantileParameters):
     """f ∈ [τ − 1, τ], ℓ*(−f) = 0."""
 
     __slots__ = ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from streamcut.foundation.rounding import LossRounding
-from streamcut.losses.epsilon_insensitive import Parameters
+from streamcut.losses.epsilon_insensitive import EpsilonParameters
 from streamcut.losses.residual import ResidualLoss
 
 
-class SquaredEpsilonInsensitive(ResidualLoss, Parameters):
+class SquaredEpsilonInsensitive(ResidualLoss, EpsilonParameters):
     """f ∈ ℝ, ℓ*(−f) = ε|f| + f²/4."""
 
     __slots__ = ()

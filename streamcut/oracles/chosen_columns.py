@@ -100,7 +100,7 @@ def entry_bytes(manifest: Manifest) -> int:
     return 2 * (4 + max(_exact(dtype).itemsize for dtype in types))
 
 
-class ColumnsOracle(LinearOracle):
+class FeaturesOracle(LinearOracle):
     """A linear oracle that also keeps the columns of the `chosen` features in memory, up to `room` bytes.
 
     steep   (D,) the slope of the mean loss at the w of the last pass

@@ -18,11 +18,11 @@ from streamcut.losses.pointwise import Column, ColumnsRisk, values_of
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps, solve_at_once, solving_bytes
 from streamcut.oracles.columns_passes import (
     AscentPass,
+    ColumnSlopesPass,
+    ColumnStepPass,
     ColumnSums,
     EnterPass,
     RandomOrder,
-    SlopesPass,
-    StepPass,
     SweepsPass,
     kinds_of,
 )
@@ -285,7 +285,7 @@ class ColumnsOracle(LinearOracle):
 
     def slopes(self, k: np.ndarray) -> np.ndarray:
         """Slopes of Σ u_i ℓ of each active column at w_b + k(w − w_b). The data is not read."""
-        return self._look_along(SlopesPass, k).sum(axis=1)
+        return self._look_along(ColumnSlopesPass, k).sum(axis=1)
 
     def doubts(self, k: np.ndarray) -> np.ndarray:
         """Estimated rounding that steps `k` would add to Σ u_i ℓ, before they are taken. The data is not read."""
@@ -297,7 +297,7 @@ class ColumnsOracle(LinearOracle):
 
         `spreads` are ⟨S, |w_b|⟩ after the step, `lengths` are ‖w_b‖.
         """
-        sums, steepest = self._look_along(StepPass, k)
+        sums, steepest = self._look_along(ColumnStepPass, k)
         losses = np.empty(len(k))
         self.raises = np.empty(len(k))
         for a, (column, step) in enumerate(zip(self.active.tolist(), k.tolist(), strict=True)):

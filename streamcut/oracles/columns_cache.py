@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.compiled import columns_cache, row_losses, second_order
-from streamcut.compiled.problems import Pairs, Places, Room, Swept, listing
+from streamcut.compiled.problems import PairState, Places, Room, Swept, listing
 from streamcut.compiled.records import CachedRows, Rows
 from streamcut.compiled.vectors import dot
 from streamcut.execution.row_cache import ROW_BYTES, CacheSize
@@ -106,7 +106,7 @@ class ColumnsCache:
         self._listed = listed[: rows * A].reshape(rows, A)
         self._places = None
 
-    def collect(self, rows: Rows, pairs: Pairs, half: int, numbers: np.ndarray) -> None:
+    def collect(self, rows: Rows, pairs: PairState, half: int, numbers: np.ndarray) -> None:
         """Cache the rows of a block with the smallest pairs.keys, with the shares in half `half` of their codes."""
         first = 0
         while first < len(numbers):

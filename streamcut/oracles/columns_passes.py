@@ -15,7 +15,7 @@ import numpy as np
 
 from streamcut.compiled import columns as kernels
 from streamcut.compiled import problems, vectors
-from streamcut.compiled.problems import Added, Order, Pairs, Places, Room
+from streamcut.compiled.problems import Added, Order, PairState, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.compiled.splitmix import draw_below
 from streamcut.execution.feed import Streams
@@ -81,7 +81,7 @@ def _merge(total: ColumnSums, part: ColumnSums) -> ColumnSums:
 
 
 @dataclass(frozen=True, slots=True)
-class Scores:
+class ColumnScores:
     """z of all rows at `W` (D, A), the part of an AscentPass that can be done ahead of its steps."""
 
     risk: ColumnsRisk
@@ -94,7 +94,7 @@ class Scores:
     fills: ClassVar[tuple[str, ...]] = ("z",)
 
     def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
-        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
+        pairs = PairState(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"))
         kept, room = np.empty(chunk.n_rows, np.bool_), Room.of(self.order.near, self.W.shape[1])
         W = self.columns.group.vectors(self.W)
         problem = self.risk.loss, _csr(self.risk, rows, chunk), self.columns, pairs, self.versions, W, self.grids, self.order
@@ -162,7 +162,7 @@ class AscentPass(Pass):
         if self.equal is not None:
             self._halve(sums, rows, chunk, self.equal)
         assert sums.w is not None
-        pairs = Pairs(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.scored)
+        pairs = PairState(rows["codes"], rows["z"], np.empty(chunk.n_rows), rows.get("fold"), self.scored)
         vectors_of, room = self.columns.group.vectors, Room.of(self.order.near, self.W.shape[1])
         added = Added(vectors_of(sums.w), vectors_of(sums.U), sums.b, sums.gain)
         problem = (
@@ -178,15 +178,15 @@ class AscentPass(Pass):
         require_finite(chunk, kernels.ascend(*problem, added, room))
         if sums.cache is not None:
             sample_free(pairs.keys, self.risk.loss.free_below, chunk.numbers, self.sample)
-            if self.streams is not None:  # rows at a bound may be here without their entries (Scores)
+            if self.streams is not None:  # rows at a bound may be here without their entries (ColumnScores)
                 pairs.keys[pairs.keys >= self.risk.loss.free_below] = np.inf
             sums.cache.collect(_csr(self.risk, rows, chunk), pairs, self.versions[1], chunk.numbers)
 
-    def divided(self) -> tuple[Scores, AscentPass] | None:
+    def divided(self) -> tuple[ColumnScores, AscentPass] | None:
         more = self.first is not None or self.equal is not None
         if self.scored or more or self.streams is None or self.order.visits == 0:
             return None
-        scores = Scores(self.risk, self.grids, self.columns, self.W, self.versions, self.order)
+        scores = ColumnScores(self.risk, self.grids, self.columns, self.W, self.versions, self.order)
         return scores, replace(self, scored=True)
 
     def _learn(self, sums: ColumnSums, rows: Rows, chunk: Chunk) -> None:
@@ -279,7 +279,7 @@ def _merge_pairs(total: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, slots=True)
-class SlopesPass(_LinePass):
+class ColumnSlopesPass(_LinePass):
     """Slopes of Σ u ℓ at z_b + k_a (z − z_b), (A, 2) as (total, rounding lost)."""
 
     k: np.ndarray
@@ -294,7 +294,7 @@ class SlopesPass(_LinePass):
 
 
 @dataclass(frozen=True, slots=True)
-class StepPass(_LinePass):
+class ColumnStepPass(_LinePass):
     """z_b += k_a (z − z_b) in the row state; Σ u ℓ there, (A, 2), and the largest shares (A,) of losses with unbounded ones."""
 
     k: np.ndarray

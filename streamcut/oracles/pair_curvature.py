@@ -21,7 +21,7 @@ NEAR = ("up", "down")  # of the row state: see streamcut.compiled.pair_curvature
 
 
 @dataclass(slots=True)
-class CurvedSums:
+class CurvedPairSums:
     """Σ c_i x_i (folds, D), and of the curvature the row terms and the cell terms to subtract, lower triangles (D, D).
 
     cells  p, q and their weights: of each cell of one group (2, cells, D + 1), or of the current query, `begun` (2,)
@@ -41,12 +41,12 @@ class CurvedSumPass(SumPass):
     cells: Cells | None
     dense: bool
 
-    def begin(self, first_row: int) -> CurvedSums:  # type: ignore[override]
+    def begin(self, first_row: int) -> CurvedPairSums:  # type: ignore[override]
         D, cells = self.dimension, 1 if self.cells is None else self.cells.count
         room = np.zeros((D, D)), np.zeros((D, D)), np.zeros((2, cells, D + 1)), np.zeros(2, np.int64)
-        return CurvedSums(SumPass.begin(self, first_row), *room)
+        return CurvedPairSums(SumPass.begin(self, first_row), *room)
 
-    def visit_chunk(self, sums: CurvedSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
+    def visit_chunk(self, sums: CurvedPairSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
         SumPass.visit_chunk(self, sums.a, rows, chunk)
         entries = chunk.indptr, chunk.indices, chunk.data
         up, down = (rows[name].astype(np.float64) for name in NEAR)
@@ -63,17 +63,17 @@ class CurvedSumPass(SumPass):
             pair_curvature.add_to_cells(*entries, self.cells.of(z), up, sums.cells[0])
             pair_curvature.add_to_cells(*entries, self.cells.of(z + 1.0), down, sums.cells[1])
 
-    def finish(self, sums: CurvedSums, rows: Rows, first_row: int) -> None:
+    def finish(self, sums: CurvedPairSums, rows: Rows, first_row: int) -> None:
         if self.cells is None:  # a query that continues in the next lane counts as two
             pair_curvature.end_group(*sums.cells[:, 0], sums.across)
 
-    def merge(self, total: CurvedSums, part: CurvedSums) -> CurvedSums:  # type: ignore[override]
+    def merge(self, total: CurvedPairSums, part: CurvedPairSums) -> CurvedPairSums:  # type: ignore[override]
         for name in ("a", "alone", "across", "cells"):
             vectors.add(getattr(total, name).reshape(-1), getattr(part, name).reshape(-1))
         return total
 
     @staticmethod
-    def curvature(sums: CurvedSums) -> np.ndarray:
+    def curvature(sums: CurvedPairSums) -> np.ndarray:
         """H (D, D); only the lower triangle is set."""
         for p, q in zip(*sums.cells, strict=True):
             pair_curvature.end_group(p, q, sums.across)

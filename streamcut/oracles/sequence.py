@@ -38,7 +38,7 @@ def _merge(total: SequenceSums, part: SequenceSums) -> SequenceSums:
 
 
 @dataclass(frozen=True, slots=True)
-class ScorePass(Pass):
+class SequenceScorePass(Pass):
     """Scores at `w` and, with `cut`, the cut at z_b + κ(z − z_b), where transitions weigh `transitions`. `at_w`: the cut and the
     loss at w itself, without row state of a best point.
 
@@ -184,16 +184,16 @@ class SequenceOracle(DecomposableOracle):
     def score(self, w: np.ndarray) -> None:
         """One pass: the scores of w, for the line search."""
         self._scored(w)
-        self._read(ScorePass(*self._common(0.0), w=w, cut=False))
+        self._read(SequenceScorePass(*self._common(0.0), w=w, cut=False))
 
     def score_and_cut(self, w: np.ndarray, kappa: float) -> Cut:
         """One pass: the scores of w, and the cut at w_b + κ(w − w_b), whose scores follow row by row."""
         self._scored(w)
-        return self._cut(self._read(ScorePass(*self._common(kappa), w=w)))
+        return self._cut(self._read(SequenceScorePass(*self._common(kappa), w=w)))
 
     def cut_between(self, mu: float) -> Cut:
         """One pass: the cut at w_b + μ(w − w_b) from known scores."""
-        return self._cut(self._read(ScorePass(*self._common(mu))))
+        return self._cut(self._read(SequenceScorePass(*self._common(mu))))
 
     def at(self, k: float) -> tuple[float, float]:
         """(Σ ℓ, its slope in k) at w_b + k(w − w_b). The data is not read."""
@@ -221,9 +221,9 @@ class SequenceOracle(DecomposableOracle):
         super()._scored(w)
         self._target = self._transitions(w)
 
-    def _at_w(self, w: np.ndarray, first: bool = False) -> ScorePass:
+    def _at_w(self, w: np.ndarray, first: bool = False) -> SequenceScorePass:
         risk, grids, dimension, bias, _, _ = self._common(0.0)
-        return ScorePass(risk, grids, dimension, bias, 1.0, self._transitions(w), w=w, at_w=True, first=first)
+        return SequenceScorePass(risk, grids, dimension, bias, 1.0, self._transitions(w), w=w, at_w=True, first=first)
 
     def _common(self, kappa: float) -> tuple:
         return self._risk, self._grids, self.dimension, self._bias, kappa, self._between(kappa)

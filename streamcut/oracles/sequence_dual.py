@@ -22,7 +22,7 @@ from streamcut.io.manifest import Statistics
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.kept import Kept
 from streamcut.oracles.decomposable import Cut
-from streamcut.oracles.sequence import ScorePass, SequenceOracle, SequenceSums
+from streamcut.oracles.sequence import SequenceOracle, SequenceScorePass, SequenceSums
 
 VECTORS = 7  # dense vectors of a worker: two cuts, the running w, a buffer for a step, and the cuts of a waiting lane
 _BATCH_NNZ = 1 << 21  # of sequences in random order: with a quarter, conll2000 has a gap of 8.0 % after 9 passes, not 7.0 %
@@ -70,7 +70,9 @@ class SequenceDualOracle(SequenceOracle):
         self._scored(w)
         scale = self.C * len(self._runner.lanes)
         keys = np.random.default_rng((self.passes, self._seed)).permutation(len(self._held.losses))
-        sums = self._read(AscentPass(*self._common(kappa), w=w, held=self._held, keys=keys, batch=self._batch, scale=scale))
+        sums = self._read(
+            SequenceAscentPass(*self._common(kappa), w=w, held=self._held, keys=keys, batch=self._batch, scale=scale)
+        )
         M = self.total_weight
         a = sums.dual / M
         self._held.w = -self.c_bar * a
@@ -99,8 +101,8 @@ class AscentSums(SequenceSums):
 
 
 @dataclass(frozen=True, slots=True)
-class AscentPass(ScorePass):
-    """A `ScorePass` that also makes a step for each sequence. It changes their mixtures in place: it is not pure.
+class SequenceAscentPass(SequenceScorePass):
+    """A `SequenceScorePass` that also makes a step for each sequence. It changes their mixtures in place: it is not pure.
 
     Batches, sequences that begin in so many rows of a block, come in stored order, those of a batch by their `keys` (S,).
     """
@@ -128,7 +130,7 @@ class AscentPass(ScorePass):
         return AscentSums(np.zeros((1, D)), dual=np.zeros(D), w=self.held.w.copy(), moves=moves, seen=seen, touched=touched)
 
     def visit_chunk(self, sums: AscentSums, rows: Rows, chunk: Chunk) -> None:  # type: ignore[override]
-        ScorePass.visit_chunk(self, sums, rows, chunk)
+        SequenceScorePass.visit_chunk(self, sums, rows, chunk)
         assert sums.w is not None
         assert sums.dual is not None
         assert sums.moves is not None
@@ -158,7 +160,7 @@ class AscentPass(ScorePass):
 
     @staticmethod
     def merge(total: AscentSums, part: AscentSums) -> AscentSums:  # type: ignore[override]
-        ScorePass.merge(total, part)
+        SequenceScorePass.merge(total, part)
         assert total.dual is not None
         vectors.add(total.dual, part.dual)
         return total

@@ -71,7 +71,7 @@ def take_bounds(s: State, oracle: ColumnsOracle, newest: Cuts, squares: np.ndarr
     s.offsets = p * s.offsets + q * newest.b
 
 
-def _priced(s: State, oracle: ColumnsOracle, newest: Cuts) -> tuple[np.ndarray, np.ndarray, two_cuts.Price]:
+def _priced(s: State, oracle: ColumnsOracle, newest: Cuts) -> tuple[np.ndarray, np.ndarray, two_cuts.PullPrice]:
     """Narrow the intervals of intercepts; returns (b, b of G, the price of pulls) of the master problems for their middles."""
     C, M = oracle.costs, oracle.totals
     for a, (column, line, error) in enumerate(zip(oracle.active.tolist(), s.lines, oracle.cut_errors(s.b), strict=True)):
@@ -85,7 +85,7 @@ def _priced(s: State, oracle: ColumnsOracle, newest: Cuts) -> tuple[np.ndarray, 
     middle = np.array([interval.middle for interval in intervals])
     half = np.array([interval.half for interval in intervals])
     b, b_G = newest.b - middle * newest.U[-1], s.offsets - middle * s.G[-1]
-    return b, b_G, two_cuts.Price(C * s.G[-1], C * newest.U[-1], half)
+    return b, b_G, two_cuts.PullPrice(C * s.G[-1], C * newest.U[-1], half)
 
 
 def _bound(s: State, oracle: ColumnsOracle, newest: Cuts, p: np.ndarray, q: np.ndarray, squares: np.ndarray) -> None:

@@ -32,7 +32,7 @@ import numpy as np
 from streamcut.compiled import chosen_columns as kernels
 from streamcut.compiled.chosen_columns import Columns, Model, Price, RowsInMemory
 from streamcut.losses.loss import Loss
-from streamcut.oracles.chosen_columns import ColumnsOracle
+from streamcut.oracles.chosen_columns import FeaturesOracle
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
 from streamcut.solvers.state import BundleState
@@ -43,7 +43,7 @@ _AGAIN = 0.1  # of that, if it was not enough
 _OTHERS = 0.1  # of the violation of features without a column: those with one need not be solved further
 
 
-def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Solution:
+def solve(oracle: FeaturesOracle, progress: Progress, *, max_cuts: int) -> Solution:
     """Run to the stopping rule of `progress`: an iteration takes one pass, for the columns or at a w.
 
     Raises Interrupted before there is a solution.
@@ -67,7 +67,7 @@ def solve(oracle: ColumnsOracle, progress: Progress, *, max_cuts: int) -> Soluti
     return iterated(s, oracle, progress, rule, iterate)
 
 
-def _solved(s: BundleState, oracle: ColumnsOracle, allowed: float) -> np.ndarray:
+def _solved(s: BundleState, oracle: FeaturesOracle, allowed: float) -> np.ndarray:
     """The best w among those that differ from w_b only in weights with columns, for an `allowed` gap."""
     columns, features, rows = oracle.in_memory()
     l1, w, free = s.penalty.l1, s.w_b.copy(), int(s.penalty.free)

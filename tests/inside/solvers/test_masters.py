@@ -187,7 +187,7 @@ def test_masters_of_two_cuts_are_solved_also_for_the_worst_free_intercept(thresh
     C, middle, half = 10.0 ** rng.uniform(-2, 1, A), rng.standard_normal(A), rng.choice([0.0, 0.3, 30.0], A)
     l1 = C * rng.choice([0.0, 0.1, 1.0], A) if thresholds else None
     if free:
-        price = two_cuts.Price(C * G[-1], C * U[-1], half)
+        price = two_cuts.PullPrice(C * G[-1], C * U[-1], half)
         p, q = two_cuts.mix(U[:-1], G[:-1], b - middle * U[-1], b_G - middle * G[-1], C, l1, squares(U[:-1], G[:-1]), price)
     else:
         p, q = two_cuts.mix(U, G, b, b_G, C, l1, squares(U, G))
