@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from streamcut.config import TrainOptions
 from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import BundleJob, PathJob, Trains, identity
+from streamcut.jobs.job import BundleJob, PathJob, Trains
 from streamcut.jobs.linear import (
     Trainer,
     bundle_size,
@@ -109,16 +109,9 @@ class BinaryJob(BundleJob, PathJob):
         everything = size * (manifest.statistics.nnz + rows * (self.options.bias != 0.0))
         return min(everything, _COLUMNS * size * rows), everything
 
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        return identity(
-            self.options,
-            fingerprint,
-            max_cuts=self.max_cuts,
-            lanes=len(self.lanes),
-            row_cache=plan.row_cache,
-            positive_label=None if self.problem.labels is None else self.problem.labels[1],
-            warm_start=None if self.origin is None else self.origin.digest(),
-        )
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
+        begin = None if self.origin is None else self.origin.digest()
+        return {**super().decided(plan), "row_cache": plan.row_cache, "warm_start": begin}
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> Trains:
         chosen, manifest = self.options, runner.feed.data.manifest

@@ -20,7 +20,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Job, identity
+from streamcut.jobs.job import Job
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, measured, validation_rows
 from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.kernels.kernel import Kernel
@@ -90,12 +90,8 @@ class BudgetedJob(Job):
     def _ahead(self) -> bool:
         return self.options.scheduler != "sync"
 
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        start = None if self.start is None else _digest(self.start)
-        labels = self.problem.labels or ()
-        targets, positive = (self.targets, labels[-1]) if labels else ((), None)
-        fields = {"targets": targets, "budget": self.budget, "warm_start": start, "positive_label": positive}
-        return identity(self.options, fingerprint, **fields)
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
+        return {"warm_start": None if self.start is None else _digest(self.start)}
 
     @property
     def _method(self) -> Method:

@@ -26,7 +26,7 @@ from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.row_view import Folds
-from streamcut.jobs.job import PathJob, identity
+from streamcut.jobs.job import PathJob
 from streamcut.jobs.linear import (
     bundle_size,
     cache_wanted,
@@ -220,19 +220,18 @@ class ColumnsJob(PathJob):
             for count, order in product(STREAMS, orders)
         )
 
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        begin = None if self.origins is None else [origin.digest() for origin in self.origins]
-        folds = None if self.risk.folds is None else asdict(self.risk.folds)
-        fields: dict[str, Any] = {
-            "lanes": len(self.lanes),
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
+        points = {"points": [list(point) for point in self.points]} if len(self.points) > 1 else {}
+        return {
+            **super().decided(plan),
+            **points,
             "row_cache": plan.row_cache,
             "columns_at_once": self.group,
-            "folds": folds,
+            "folds": None if self.risk.folds is None else asdict(self.risk.folds),
+            "streams": plan.streamed.streams,
+            "batch": plan.streamed.batch,
+            "warm_start": None if self.origins is None else [origin.digest() for origin in self.origins],
         }
-        fields |= {"streams": plan.streamed.streams, "batch": plan.streamed.batch}
-        if len(self.points) > 1:
-            fields["points"] = [list(point) for point in self.points]
-        return identity(self.options, fingerprint, **fields, warm_start=begin)
 
     def models(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> list[Model]:
         """The model of each point."""

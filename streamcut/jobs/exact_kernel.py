@@ -18,7 +18,7 @@ from streamcut.foundation.fields import by_name
 from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import Job, identity
+from streamcut.jobs.job import Job
 from streamcut.jobs.kernel_data import centred_kernel, chosen_kernel, kernel_model
 from streamcut.jobs.linear import problem_of_two, threads_wanted
 from streamcut.kernels.kernel import Kernel
@@ -71,9 +71,6 @@ class ExactKernelJob(Job):
             return least, max(least, most)
         size = max(parse_size(self.options.kernel_cache, option="kernel_cache", total=most), least)
         return size, size
-
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        return identity(self.options, fingerprint, positive_label=self.positive)
 
     @property
     def positive(self) -> float:

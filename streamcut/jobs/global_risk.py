@@ -19,7 +19,7 @@ from streamcut.execution.lanes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import BundleJob, PathJob, identity
+from streamcut.jobs.job import BundleJob, PathJob
 from streamcut.jobs.linear import Trainer, bundle_size, certificate, linear_model, problem_of_two, solver_of, threads_wanted
 from streamcut.losses.multivariate import Multivariate, rows_of
 from streamcut.losses.pairs import Pairs, PairsOfLevels
@@ -78,11 +78,6 @@ class GlobalJob(BundleJob, PathJob):
             more.append((f"row state, {row_bytes} bytes × {n:,} rows", row_bytes * n))
             row_bytes = 0
         return Needs(dimension, self.max_cuts, row_bytes=row_bytes, more=tuple(more))
-
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        label, bias = None if self.problem.labels is None else self.problem.labels[1], self.problem.bias
-        fields = {"max_cuts": self.max_cuts, "lanes": len(self.lanes), "bias": bias, "positive_label": label}
-        return identity(self.options, fingerprint, **fields)
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> Trainer:
         oracle: Any = self.oracle(

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -24,11 +24,6 @@ from streamcut.solvers.progress import Progress
 
 if TYPE_CHECKING:
     from streamcut.models.kernel import KernelModel
-
-
-def identity(options: TrainOptions, fingerprint: str, **fields: Any) -> dict[str, Any]:
-    """The identity of a run on the data with this fingerprint: `options.deciding()`, updated by `fields`."""
-    return {**options.deciding(), "data": fingerprint, **fields}
 
 
 @dataclass(frozen=True)
@@ -56,9 +51,14 @@ class Job:
         """Its memory needs."""
         raise NotImplementedError
 
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        """What a run and its continuation must share (JSON types): all options but those known not to matter."""
-        raise NotImplementedError
+    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, object]:
+        """What a run and its continuation must share (JSON types): the data, all options but those known not to matter, and what
+        is `decided`."""
+        return {**self.options.deciding(), "data": fingerprint, **self.decided(plan)}
+
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
+        """What decides bits and follows neither from the options nor from the data."""
+        return {"lanes": len(self.lanes)}
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
         """Train; returns the complete model except its `resources`."""
@@ -71,6 +71,9 @@ class BundleJob(Job):
 
     max_cuts: int
     fewest_cuts: ClassVar[int] = 20
+
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
+        return {**super().decided(plan), "max_cuts": self.max_cuts}
 
     def smaller(self) -> Iterator[tuple[Self, str]]:
         """The job, then, unless the options set max_cuts, with repeatedly half as many cuts: few trainings need all of them,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -54,9 +54,9 @@ class OneByOneJob(BinaryJob):
         models = f"weights and proofs of {K} classes", 3 * 8 * needs.dimension * K
         return replace(needs, more=(*needs.more, models))
 
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
         begin = None if self.origins is None else [origin.digest() for origin in self.origins]
-        return {**super().identity(fingerprint, plan), "classes": list(self.classes), "warm_start": begin}
+        return {**super().decided(plan), "warm_start": begin}
 
     def trainer(self, runner: Runner, plan: MemoryPlan) -> OneByOneTrainer:
         return OneByOneTrainer(self, runner, plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import first_rows
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.jobs.job import BundleJob, identity
+from streamcut.jobs.job import BundleJob
 from streamcut.jobs.linear import bundle_size, certificate, linear_model, solver_of, threads_wanted
 from streamcut.losses.sequence import SequenceRisk
 from streamcut.models.linear import LinearModel
@@ -70,9 +70,6 @@ class SequenceJob(BundleJob):
             more=(*[("transitions that sequences hold", 8 * (K * K + 3) * (statistics.groups or 0))] * dual, _KERNELS),
             per_worker=(("paths", most * K * _VITERBI),),
         )
-
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        return identity(self.options, fingerprint, max_cuts=self.max_cuts, lanes=len(self.lanes))
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> LinearModel:
         options, K = self.options, self.risk.classes

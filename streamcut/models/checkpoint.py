@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 NAME = "state.checkpoint"
 ALONG = ("C=", "l1=", "class=")  # prefixes of the folders of a path's steps, and of classes trained one by one
-_MAGIC = b"streamcut checkpoint 2\n"
+_MAGIC = b"streamcut checkpoint 3\n"
 _DIGEST = 32
 _PIECE = 1 << 20
 

@@ -62,9 +62,8 @@ class RoundsJob(ExactKernelJob):
     def _epochs(self) -> float | None:
         return self.options.epochs or (None if self.options.max_time else _EPOCHS)
 
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        validation = None if self.held_out is None else self.held_out.manifest.fingerprint
-        return {**super().identity(fingerprint, plan), "validation": validation}
+    def decided(self, plan: MemoryPlan) -> dict[str, object]:
+        return {"validation": None if self.held_out is None else self.held_out.manifest.fingerprint}
 
     def _solved(
         self, rows: Chunk, manifest: Manifest, progress: Progress, plan: MemoryPlan, kernel: Kernel, shared: SharedColumns | None

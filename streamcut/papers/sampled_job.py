@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.fields import by_name
 from streamcut.io.manifest import Manifest
-from streamcut.jobs.job import BundleJob, identity
+from streamcut.jobs.job import BundleJob
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, kernel_model
 from streamcut.jobs.linear import problem_on, threads_wanted
 from streamcut.jobs.sequence import chain
@@ -102,16 +102,6 @@ class SampledJob(BundleJob):
                 (f"scores of {self.workers} workers", self.workers * block),
                 ("support rows of the proof", self.workers * max(8 * TILE, dense_bytes(8, statistics.max_row_nnz, d))),
             ),
-        )
-
-    def identity(self, fingerprint: str, plan: MemoryPlan) -> dict[str, Any]:
-        return identity(
-            self.options,
-            fingerprint,
-            samples=self.samples,
-            max_cuts=self.max_cuts,
-            lanes=len(self.lanes),
-            positive_label=(self.problem.labels or (None,))[-1],
         )
 
     def solve(self, runner: Runner, progress: Progress, plan: MemoryPlan) -> Model:
