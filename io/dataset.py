@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -36,6 +36,11 @@ class Dataset(Protocol):
 
     def expect(self, *shards: int) -> None:
         """Announce the shards that this thread will read next, in this order, so that they can be prefetched. Never fails."""
+
+
+def is_dataset(data: object) -> TypeGuard[Dataset]:
+    """Whether `data` is an opened data set."""
+    return hasattr(data, "manifest")
 
 
 class ShownDataset(Shown):

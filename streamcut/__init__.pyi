@@ -39,14 +39,14 @@ import os
 __version__: str
 
 def fit(
-    data: Any,
+    data: object,
     label: str | None = None,
     *,
     validation: str | float = "20%",
     group_column: str | None = None,
     time_column: str | None = None,
     store: str | os.PathLike | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     C: float | Sequence[float] | None = None,
     measure: str | None = None,
     on_told: Callable[[str], None] | None = None,
@@ -99,7 +99,7 @@ def fit(
     scheduler: Any = "threads",
 ) -> Fitted: ...
 def convert(
-    inputs: Any,
+    inputs: object,
     output: str | os.PathLike,
     *,
     progress: Callable[[Progress], None] | None = None,
@@ -158,12 +158,12 @@ def convert(
     force: bool = False,
 ) -> ConvertReport: ...
 def train(
-    data: Any,
+    data: object,
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     on_iteration: Observer | None = None,
-    callback: Callable[[Any], Any] | None = None,
+    callback: Callable[[Any], object] | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
@@ -216,18 +216,18 @@ def train(
     scheduler: Any = "threads",
 ) -> Model: ...
 def tune(
-    data: Any,
-    grid: Mapping[str, Sequence[Any]],
+    data: object,
+    grid: Mapping[str, Sequence[object]],
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
-    validation: Any = None,
+    convert: Mapping[str, object] | None = None,
+    validation: object = None,
     folds: int | None = None,
     seed: int = 0,
     group_column: str | None = "qid",
     measure: str | None = None,
-    on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
-    on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None,
+    on_model: Callable[[dict[str, object], int, Tried], None] | None = None,
+    on_trained: Callable[[dict[str, object], int | None, Model], None] | None = None,
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
@@ -277,10 +277,10 @@ def tune(
     scheduler: Any = "threads",
 ) -> Tuned: ...
 def cross_validate(
-    data: Any,
+    data: object,
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     folds: int = 5,
     seed: int = 0,
     group_column: str | None = "qid",

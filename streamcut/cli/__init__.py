@@ -130,7 +130,7 @@ class _NoFrames:
     """Hides pandas: pyarrow would import it, in a fifth of a second, to learn that a number is not a frame."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("commands have no frames", name=name)
 
@@ -215,7 +215,7 @@ def _warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         others = warnings.showwarning
 
-        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
             if category is UserWarning:
                 click.echo(f"note: {visible(str(message))}", err=True)
             else:

@@ -111,7 +111,7 @@ def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool
     certified = certify(model, data, **options)
     if path is not None:
         save_model(certified.better, path, replace=force)
-    report = plain(certified.report())
+    report: dict[str, Any] = plain(certified.report())
     if as_json:
         print_json(report)
         return
@@ -125,7 +125,7 @@ def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool
     print_rows(classes)
 
 
-def _report(verdict: Verification) -> dict[str, Any]:
+def _report(verdict: Verification) -> dict[str, object]:
     return {
         "rows": verdict.rows,
         "same_data": verdict.same_data,

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class FeatureMap(ABC):
     kind: ClassVar[str]
     kernel: Kernel
     dimension: int
-    identity: dict[str, Any]
+    identity: dict[str, object]
 
     @property
     @abstractmethod
@@ -76,7 +76,7 @@ class FourierMap(FeatureMap):
     kernel: Kernel
     dimension: int
     frequencies: np.ndarray
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, object] = field(default_factory=dict)
 
     kind: ClassVar[str] = "fourier"
 
@@ -115,7 +115,7 @@ class NystroemMap(FeatureMap):
     landmarks: Chunk
     dimension: int
     projection: np.ndarray
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, object] = field(default_factory=dict)
     _vectors: Vectors = field(init=False, repr=False)
 
     kind: ClassVar[str] = "nystroem"
@@ -124,7 +124,7 @@ class NystroemMap(FeatureMap):
         object.__setattr__(self, "_vectors", Vectors(self.kernel.centred_on(self.landmarks), self.landmarks, self.dimension))
 
     @classmethod
-    def of(cls, kernel: Kernel, rows: Chunk, dimension: int, identity: dict[str, Any] | None = None) -> Self:
+    def of(cls, kernel: Kernel, rows: Chunk, dimension: int, identity: dict[str, object] | None = None) -> Self:
         """The map of these rows. Raises BadInputError if the kernel is 0 on all of them."""
         n = rows.n_rows
         K = np.empty((n, n))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -122,7 +121,7 @@ class Certificate(Shown):
         nothing = self.equal and only_rounding(self.primal, self.lower_bound, scale)
         return Tolerance.strictest(self.tol, self.tol_relative, self.primal, scale, nothing=nothing)
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         names = ("primal", "lower_bound", "gap", "gap_per_c_bar", "converged", "stop_reason")
         return {name: getattr(self, name) for name in names}
 

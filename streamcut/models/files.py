@@ -128,7 +128,7 @@ def is_model(path: str | os.PathLike) -> bool:
         return _FIRST_MEMBER in file.read(_HEAD)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """`value` in JSON types: NumPy numbers become Python's, nan and infinity (which JSON lacks) become None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}

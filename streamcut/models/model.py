@@ -14,6 +14,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
 from streamcut.foundation.fields import by_name, expect_shape
 from streamcut.foundation.shown import Shown, html
+from streamcut.io.dataset import is_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
@@ -154,7 +155,7 @@ class Model(Shown, ABC):
         by_label = dict(zip((f"{label:.17g}" for label in self.labels or ()), results, strict=False))
         return {"converged": self.converged, "stop_reason": self.stop_reason, "classes": by_label}
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         """What a console or a notebook shows."""
         result, several = self.result(), self.scores_per_row > 1
         return {
@@ -172,13 +173,14 @@ class Model(Shown, ABC):
 
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, with NumPy's numbers."""
-        mapped: dict[str, Any] = {}
-        if (of := self.map) is not None:
-            mapped = {"kernel": of.kernel.as_dict(), "map": of.kind, "map_features": of.n_features, **of.identity}
+        of = self.map
+        kernel = (
+            {} if of is None else {"kernel": of.kernel.as_dict(), "map": of.kind, "map_features": of.n_features, **of.identity}
+        )
         return {
             **{name: getattr(self, name) for name in ("kind", "task", "solver", "n_features")},
             **self._described(),
-            **mapped,
+            **kernel,
             "labels": self.labels,
             **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
             "certificate": self.result(),
@@ -188,7 +190,7 @@ class Model(Shown, ABC):
         }
 
     @abstractmethod
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, object]:
         """What `describe` says of the scorer."""
 
     def save(self, path: str | os.PathLike, *, replace: bool = True) -> None:
@@ -218,7 +220,7 @@ class Model(Shown, ABC):
         """The same scores, bit for bit, of a few rows without compiled code; None: not offered by this model."""
         return None
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of raw rows.
 
         Raw rows are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files
@@ -246,9 +248,9 @@ class Model(Shown, ABC):
         indptr, indices, data, _ = csr_arrays(X)
         return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
 
-    def _of_raw_rows(self, X: Any, answer: str) -> np.ndarray | None:
+    def _of_raw_rows(self, X: object, answer: str) -> np.ndarray | None:
         """The answers for raw rows, from which features are made first; None: `X` holds features."""
-        raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest")
+        raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or is_dataset(X)
         if not raw and self.recipe is not None and self.recipe.table is not None:
             raw = isinstance(X, Iterator) or any(hasattr(X, name) for name in _OF_FRAMES)
         if not raw:
@@ -343,7 +345,7 @@ class Model(Shown, ABC):
         distinct, codes = np.unique(labels, return_inverse=True)
         return np.array([names.get(label, f"{label:g}") for label in distinct.tolist()], dtype=object)[codes]
 
-    def predict(self, X: Any, qid: Any = None) -> np.ndarray:
+    def predict(self, X: object, qid: object = None) -> np.ndarray:
         """Labels of the rows of `X`, float64 (n,), or words (object, n) where labels are words.
 
         `X` and errors are those of `decision_function`. `qid` (n,) tells sequences apart; without it the rows are one.
@@ -360,7 +362,7 @@ class Model(Shown, ABC):
             starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1, [len(qid)]))
         return self.in_label_words(self.labels_of(scores, starts))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), or of all classes, (n, K), of the rows of `X`.
 
         `X` and errors are those of `decision_function`; UsageError where the model has no probabilities.
@@ -393,7 +395,7 @@ class Model(Shown, ABC):
         """Whether the model has probabilities."""
         return (self.link or self.own_link) is not None
 
-    def explain(self, X: Any, **options: Any) -> list[Any]:
+    def explain(self, X: object, **options: Any) -> list[Any]:
         """What each feature adds to the score of each row of `X`: see `streamcut.explain` for options and errors."""
         import streamcut
 
