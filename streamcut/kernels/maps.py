@@ -55,6 +55,10 @@ class FeatureMap(ABC):
     def memory(self) -> tuple[str, int, int]:
         """(name of its data, their bytes in a model file, which is built in memory; bytes per worker)."""
 
+    def describe(self) -> dict[str, object]:
+        """What `streamcut info` shows of it."""
+        return {"kernel": self.kernel.as_dict(), "map": self.kind, "map_features": self.n_features, **self.identity}
+
     def mapped(self, chunk: Chunk) -> Chunk:
         """The same rows with these features instead."""
         n, r = chunk.n_rows, self.n_features

@@ -173,14 +173,10 @@ class Model(Shown, ABC):
 
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, with NumPy's numbers."""
-        of = self.map
-        kernel = (
-            {} if of is None else {"kernel": of.kernel.as_dict(), "map": of.kind, "map_features": of.n_features, **of.identity}
-        )
         return {
             **{name: getattr(self, name) for name in ("kind", "task", "solver", "n_features")},
             **self._described(),
-            **kernel,
+            **({} if self.map is None else self.map.describe()),
             "labels": self.labels,
             **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
             "certificate": self.result(),
