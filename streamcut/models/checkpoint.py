@@ -51,7 +51,7 @@ class Fill(Protocol):
 
 def write_checkpoint(
     place: str | os.PathLike,
-    record: Mapping[str, object],
+    record: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
     after: Callable[[], None] = lambda: None,
 ) -> None:
@@ -160,7 +160,7 @@ class Checkpoints:
     (for a URL the user ensures one run).
     """
 
-    def __init__(self, options: CheckpointOptions, identity: Mapping[str, object]) -> None:
+    def __init__(self, options: CheckpointOptions, identity: dict[str, Any]) -> None:
         self.stored: StoredCheckpoint | None = None
         self._options = options
         self._identity = json.loads(json.dumps(identity))
@@ -189,7 +189,7 @@ class Checkpoints:
         """Whether the present state should be saved."""
         return time.monotonic() - self._last >= self._options.every
 
-    def save(self, state: Mapping[str, object], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
+    def save(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray], after: Callable[[], None]) -> None:
         """Replace the checkpoint. A failure to write is a warning: training goes on."""
         try:
             write_checkpoint(f"{self._location}/{NAME}", {"identity": self._identity, "state": state}, arrays, after)

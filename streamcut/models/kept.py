@@ -36,7 +36,7 @@ class Kept:
                 numbers[name], more = value.saved()
                 arrays |= {f"{name}.{inner}": array for inner, array in more.items()}
             else:
-                numbers[name] = _plain(value)
+                numbers[name] = asdict(value) if is_dataclass(value) else value  # type: ignore[arg-type]
         return {**numbers, _SHAPES: {name: list(arrays[name].shape) for name in self.resized}}, arrays
 
     def restore(self, numbers: dict[str, Any], fill: Fill) -> None:
@@ -62,13 +62,8 @@ def _inside(fill: Fill, name: str) -> Fill:
     return lambda inner, out, after=lambda: None: fill(f"{name}.{inner}", out, after)
 
 
-def _plain(value: object) -> object:
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
-
-
-def _like(now: object, value: Any) -> object:
+def _like(now: Any, value: Any) -> Any:
     """What JSON made of a value of the type of `now`."""
-    kind: Any = type(now)
     if is_dataclass(now):
-        return kind(**value)
-    return kind(*value) if hasattr(now, "_fields") else value
+        return type(now)(**value)  # type: ignore[misc, operator]
+    return type(now)(*value) if hasattr(now, "_fields") else value
