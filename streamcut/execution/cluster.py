@@ -31,7 +31,7 @@ import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, NotFoundError, UsageError
 from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.passes import Pass, Scoring, Sums
+from streamcut.execution.passes import Pass, Scoring
 from streamcut.execution.plan import BASE, Needs
 from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import RowState
@@ -44,6 +44,7 @@ from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, View, first_rows, shard_bytes
 from streamcut.io.joined import JoinedStores, opened
 from streamcut.io.manifest import Manifest
+from streamcut.protocols import Sums
 
 DEADLINE = 120.0  # seconds that a cluster may have no workers
 _AHEAD = 2  # tasks per thread of the cluster

@@ -7,18 +7,16 @@ sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` end
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
+from streamcut.protocols import Sums
 
 if TYPE_CHECKING:
     from streamcut.execution.feed import Streams
-
-
-Sums = TypeVar("Sums")  # what a pass adds up; None: nothing
 
 
 class Blocks(NamedTuple):

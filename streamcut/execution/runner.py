@@ -16,12 +16,13 @@ import numpy as np
 
 from streamcut.execution.feed import BLOCK_ROWS, Feed, Traffic
 from streamcut.execution.lanes import Lanes
-from streamcut.execution.passes import Pass, Scoring, Sums
+from streamcut.execution.passes import Pass, Scoring
 from streamcut.execution.row_state import Rows, RowState
 from streamcut.execution.threads import Ready, Turns, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
 from streamcut.foundation.systems import give_back
+from streamcut.protocols import Sums
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is read
 _LONG = 1.0  # seconds of a pass after which free memory goes back to the system: in ten passes it grew by 30 MB of 1.7 GB

@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from streamcut.execution.passes import Pass, Sums
+from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import result_of
+from streamcut.protocols import Sums
 
 
 class Ready(NamedTuple):

@@ -189,7 +189,7 @@ class Model(Shown, ABC):
     def _described(self) -> dict[str, object]:
         """What `describe` says of the scorer."""
 
-    def save(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Write the model to `path`, a file or a URL, as `streamcut.save_model` does; `streamcut.load_model` reads it.
 
         >>> import numpy as np
@@ -236,8 +236,8 @@ class Model(Shown, ABC):
         row = int(np.argmin(finite.reshape(len(scores), -1).all(axis=1)))
         raise BadInputError(f"row {row} (0-based) of X gives a score that is not finite")
 
-    def _rows(self, X) -> Chunk:
-        if not hasattr(X, "indptr") and not hasattr(X, "tocsr"):
+    def _rows(self, X: Any) -> Chunk:
+        if not any(hasattr(X, name) for name in ("indptr", "tocsr")):
             X = np.atleast_2d(np.asarray(X, dtype=np.float64))
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
