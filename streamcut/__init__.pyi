@@ -96,7 +96,7 @@ def fit(
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
-    scheduler: Any = "threads",
+    scheduler: object = "threads",
 ) -> Fitted: ...
 def convert(
     inputs: object,
@@ -213,7 +213,7 @@ def train(
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
-    scheduler: Any = "threads",
+    scheduler: object = "threads",
 ) -> Model: ...
 def tune(
     data: object,
@@ -274,7 +274,7 @@ def tune(
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
-    scheduler: Any = "threads",
+    scheduler: object = "threads",
 ) -> Tuned: ...
 def cross_validate(
     data: object,
@@ -333,5 +333,5 @@ def cross_validate(
     scratch: str | None = None,
     workers: int | None = None,
     lanes: int | None = None,
-    scheduler: Any = "threads",
+    scheduler: object = "threads",
 ) -> CrossValidated: ...

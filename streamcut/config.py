@@ -343,10 +343,10 @@ CHOICES = {name: option.choices for name, option in OPTIONS.items() if option.ch
 SCALES = CHOICES["scale"]
 COMMON = tuple(name for name, option in OPTIONS.items() if option.solvers is None)  # every solver has them
 # Options that never change the bits of the result, so a run may resume with other values: where and how fast it runs,
-RESOURCES = having(TrainOptions, role="resource")
-LIMITS = having(TrainOptions, role="limit")  # how long,
-WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhile; a solver's own limits are in its record.
-SETTINGS = having(TrainOptions, setting=True)
+RESOURCES = having(TrainOptions, lambda option: option.role == "resource")
+LIMITS = having(TrainOptions, lambda option: option.role == "limit")  # how long; a solver's own are in its record;
+WATCHERS = having(TrainOptions, lambda option: option.role == "watcher")  # and what is measured meanwhile.
+SETTINGS = having(TrainOptions, lambda option: option.setting)
 # Those that may have several values, of which the best is chosen.
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
 

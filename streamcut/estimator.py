@@ -191,19 +191,24 @@ class Estimator(BaseEstimator):
         self._expect_numbers()
         return evaluate(self.model_, X)
 
+    @property
+    def _classes(self) -> np.ndarray:
+        """The classes, of which others than classifiers have none."""
+        return self.classes_ if isinstance(self, ClassifierMixin) else np.empty(0)
+
     def _has_words(self) -> bool:
         """Whether there are classes and they are no numbers."""
         return isinstance(self, ClassifierMixin) and not np.array_equal(self.classes_, self._labels)
 
     # --- training ---------------------------------------------------------------------------------------------------------------
 
-    def _options(self, data: Dataset, **decided: Any) -> dict[str, Any]:
+    def _options(self, data: Dataset, **decided: str | float) -> dict[str, Any]:
         """The options of `train`: the parameters, but for those that the kernel, the loss or the solver does not use."""
         options = {name: spelled(name, value) for name, value in self.get_params(deep=False).items() if name in OPTIONS}
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
-            start = getattr(self, "model_", None) if start else None
-            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", [])):
+            start = vars(self).get("model_") if start else None
+            if start is not None and not np.array_equal(self._fitted_classes, self._classes):
                 raise UsageError(
                     f"warm_start: the present weights are of classes {self._fitted_classes.tolist()[:5]}, and the data has "
                     f"{self.classes_.tolist()[:5]}; fit a new estimator"
@@ -221,7 +226,7 @@ class Estimator(BaseEstimator):
         seed = options.pop("seed", 0)
         return {**options, "seed": seed} if checked(options)[0].has("seed") else options
 
-    def _fit(self, data: Dataset, **decided: Any) -> Self:
+    def _fit(self, data: Dataset, **decided: str | float) -> Self:
         apart = decided["task"] == "multiclass" and self.solver in EXACT_KERNEL
         if apart:
             decided |= {"task": "binary", "positive_label": float(self._labels[0]), "strategy": "crammer-singer"}
@@ -231,7 +236,7 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        self._sparse, self._fitted_classes = False, getattr(self, "classes_", np.empty(0))
+        self._sparse, self._fitted_classes = False, self._classes
         for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged

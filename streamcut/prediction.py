@@ -103,7 +103,7 @@ class Answers(np.ndarray):
     unseen: Mapping[str, int] = MappingProxyType({})
 
     def __array_finalize__(self, source: object) -> None:
-        self.unseen = getattr(source, "unseen", Answers.unseen)
+        self.unseen = source.unseen if isinstance(source, Answers) else Answers.unseen
 
     def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)  # results computed from answers are plain arrays

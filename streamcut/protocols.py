@@ -49,10 +49,10 @@ class Dataset(Protocol):
 class PassLike(Protocol[Sums]):
     """Adds up over all rows, lane by lane (execution.passes.Pass); `rows`: the row state of these rows by name, (n, …) each."""
 
-    def begin(self, first_row: int) -> Sums: ...
-    def visit_chunk(self, partial: Sums, rows: dict[str, np.ndarray], chunk: Chunk) -> None: ...
-    def finish(self, partial: Sums, rows: dict[str, np.ndarray], first_row: int) -> None: ...
-    def merge(self, total: Sums, part: Sums) -> Sums: ...
+    def begin(self, first_row: int) -> Sums: ...  # 0, for the lane that begins there
+    def visit_chunk(self, partial: Sums, rows: dict[str, np.ndarray], chunk: Chunk) -> None: ...  # consecutive rows
+    def finish(self, partial: Sums, rows: dict[str, np.ndarray], first_row: int) -> None: ...  # a whole lane
+    def merge(self, total: Sums, part: Sums) -> Sums: ...  # the sum of both, lane after lane
 
 
 class LossLike(Protocol):
@@ -61,10 +61,10 @@ class LossLike(Protocol):
     targets: ClassVar[Literal["labels", "numbers"]]
     smooth: ClassVar[bool]
 
-    def value(self, z: float, y: float) -> float: ...
-    def dual(self, z: float, y: float) -> float: ...
-    def conjugate(self, f: float, y: float) -> float: ...
-    def step(self, f: float, z: float, q: float, y: float) -> float: ...
+    def value(self, z: float, y: float) -> float: ...  # ℓ
+    def dual(self, z: float, y: float) -> float: ...  # f, right of a kink
+    def conjugate(self, f: float, y: float) -> float: ...  # ℓ*(−f) = sup_z (−f z − ℓ(z; y))
+    def step(self, f: float, z: float, q: float, y: float) -> float: ...  # the best share along the row, q = C u ‖x‖²
 
 
 class OracleLike(Protocol):
@@ -72,12 +72,12 @@ class OracleLike(Protocol):
 
     dimension: int
 
-    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]: ...
-    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]: ...
-    def step(self, k: float, w_b: np.ndarray) -> float: ...
+    def start(self, w: np.ndarray | None = None) -> tuple[Cut, float]: ...  # the first pass, at w or 0: plane and value
+    def cut_at(self, w: np.ndarray) -> tuple[Cut, float]: ...  # one pass: the plane that touches at w, and the value
+    def step(self, k: float, w_b: np.ndarray) -> float: ...  # value at the new w_b = w_b + k(w − w_b), without a pass
 
 
-class Method(Protocol[_Oracle]):
+class MethodLike(Protocol[_Oracle]):
     """A solver: passes of an oracle until its progress ends it, of which at most `max_cuts` planes are kept."""
 
     def __call__(self, oracle: _Oracle, progress: progress.Progress, *, max_cuts: int) -> progress.Solution: ...
@@ -97,4 +97,4 @@ if TYPE_CHECKING:
 
     def _parts(store: Store, a: Pass[Any], loss: Loss, oracle: DecomposableOracle, model: Model) -> None:
         _: tuple[Dataset, PassLike[Any], LossLike, OracleLike, ModelLike] = store, a, loss, oracle, model
-        _solver: Method[DecomposableOracle] = cpa.solve
+        _solver: MethodLike[DecomposableOracle] = cpa.solve

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from statistics import fmean, pstdev
@@ -108,13 +108,13 @@ def tune(
     Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
     others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
     with ExitStack() as held:
-        rows, made_of = held.enter_context(_rows(data, label, convert, options))
+        room = options.get("scratch"), options.get("memory", "auto")
+        rows, made_of = held.enter_context(stored(data, label, convert, *room))
         seeded, saving = _seeded(options, others[0], Cs[0], seed), CheckpointOptions.of(checkpoint)
         whole = opened(rows)
         search = Search(whole, Cs, others, seeded, measure, on_model, on_trained, on_iteration, saving, stop)
         if validation is not None:
-            measured = measurable(validation, whole.recipe, options.get("scratch"), options.get("memory", "auto"))
-            search.on_validation(opened(held.enter_context(measured)))
+            search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *room))))
         else:
             search.on_folds(folds_of(whole, folds, seed, group_column), everything=True)
         best = search.best
@@ -150,7 +150,8 @@ def cross_validate(
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time_column is None:
             conversion = with_id(conversion, by)
-    with _rows(data, label, conversion or None, options) as (rows, _):
+    room = options.get("scratch"), options.get("memory", "auto")
+    with stored(data, label, conversion or None, *room) as (rows, _):
         seeded, saving = _seeded(options, {}, C, seed), CheckpointOptions.of(checkpoint)
         search = Search(opened(rows), [C], [{}], seeded, measure, on_iteration=on_iteration, checkpoint=saving, stop=stop)
         if by is None:
@@ -161,13 +162,6 @@ def cross_validate(
             search.on_splits([held_out_view(search.data, HeldOut(which=which)) for which in parts])
     (cell,) = search.cells.values()
     return CrossValidated(search.table, cell.measure, search.resources)
-
-
-def _rows(
-    data: object, label: str | None, convert: Mapping[str, object] | None, options: dict[str, Any]
-) -> AbstractContextManager[tuple[object, dict[str, object] | None]]:
-    """What `stored` makes of the rows of `data` for trainings with these options."""
-    return stored(data, label, convert, options.get("scratch"), options.get("memory", "auto"))
 
 
 def _seeded(options: dict[str, Any], point: dict[str, Any], C: float, seed: int) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
     if len(checks) == 1:
         return replace(checks[0], problems=(*wrong, *checks[0].problems))
     wrong += [f"class {number}: {clause}" for number, one in enumerate(checks) for clause in one.problems]
-    primal, error = (math.fsum(getattr(one, name) for one in checks) for name in ("primal", "error"))
+    primal, error = math.fsum(one.primal for one in checks), math.fsum(one.error for one in checks)
     proved = [one.lower_bound for one in checks if one.lower_bound is not None]
     bound = math.fsum(proved) if len(proved) == len(checks) else None
     return Verification(rows, True, certificate_of(recorded), primal, error, bound, checks[0].passes, tuple(wrong), tuple(checks))
@@ -206,9 +206,9 @@ def _misstated(check: Verification) -> Iterator[str]:
 def _compared(one: Verification, new: Certificate, passes: int) -> Verification:
     """`one` with what a certificate of a new training adds."""
     c, wrong = one.recorded, list[str]()
-    for name, what in (("c_bar", "C times the sum of weights"), ("unit", "the unit of mean losses")):
-        if not math.isclose(getattr(c, name), getattr(new, name), rel_tol=AGREEMENT):
-            wrong.append(f"{what} is {getattr(new, name):.10g}, not {getattr(c, name):.10g}")
+    for what, old, now in (("C times the sum of weights", c.c_bar, new.c_bar), ("the unit of mean losses", c.unit, new.unit)):
+        if not math.isclose(old, now, rel_tol=AGREEMENT):
+            wrong.append(f"{what} is {now:.10g}, not {old:.10g}")
     if new.primal < c.lower_bound - one.slack:
         wrong.append(f"weights were found that reach {new.primal:.10g}, below the lower bound {c.lower_bound:.10g}")
     return replace(one, lower_bound=new.lower_bound, passes=passes, problems=tuple(wrong))

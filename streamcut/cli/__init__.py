@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn, TextIO
 
 import click
 from click.shell_completion import shell_complete
@@ -107,7 +107,7 @@ class _Commands(click.Group):
             raise click.UsageError(f"No such command {args[0]!r}; {meant(args[0], COMMANDS) or 'see streamcut --help'}", ctx)
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         with _in_words_of_commands(), _warnings_as_notes():
             return super().invoke(ctx)
 
@@ -215,11 +215,14 @@ def _warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         others = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:  # fmt: skip
             if category is UserWarning:
                 click.echo(f"note: {visible(str(message))}", err=True)
             else:
-                others(message, category, *where, **more)
+                others(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show
         yield

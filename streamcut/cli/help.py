@@ -43,6 +43,12 @@ def is_whole(ctx: click.Context) -> bool:
     return bool(ctx.meta.get(_ALL))
 
 
+class Grouped(click.Option):
+    """An option that help lists under the heading `group`."""
+
+    group = ""
+
+
 class Command(click.Command):
     """`--help` fits on a screen if the command has a line in MAIN; `--help-all` lists options by group, in order of
     appearance, those without a group last."""
@@ -76,7 +82,7 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
-                sections.setdefault(getattr(parameter, "group", ""), []).append(record)
+                sections.setdefault(parameter.group if isinstance(parameter, Grouped) else "", []).append(record)
         last = sections.pop("")
         for title, records in {**sections, "Output" if sections else "Options": last}.items():
             with formatter.section(title):

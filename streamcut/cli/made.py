@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_ori
 import click
 
 from streamcut import api
-from streamcut.cli.help import Command
+from streamcut.cli.help import Command, Grouped
 from streamcut.cli.output import is_unfinished, print_json, print_table, refuse_existing
 from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions
@@ -62,11 +62,14 @@ _TEXTS = {  # what many commands have besides their verbs
 }
 
 
+_MORE: dict[Callable, tuple[click.Parameter, ...]] = {}  # options of a command besides those of its signature and its verb
+
+
 def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
     """A decorator: the command has these options besides those of its signature and its verb."""
 
     def having(function: _Function) -> _Function:
-        function.options = options  # type: ignore[attr-defined]
+        _MORE[function] = options
         return function
 
     return having
@@ -76,7 +79,7 @@ def command(name: str, run: Callable | None) -> click.Command:
     """The command `name`, which calls `run`, or the verb of that name and prints what it returns."""
     verb = api.VERBS.get(name)
     run = run or _printing(cast("Verb", verb))  # a command without a function is a verb
-    more = list(getattr(run, "options", ()))
+    more = list(_MORE.get(run, ()))
     prose, texts, examples = _parts(run.__doc__ or "")
     texts = {**_TEXTS, **texts}
     if verb is not None:
@@ -108,7 +111,7 @@ def command(name: str, run: Callable | None) -> click.Command:
 def _printing(verb: Verb) -> Callable:
     """What a command does that has no function here: it takes what its verb takes, and prints the record that it returns."""
 
-    def run(*, as_json: bool = False, **asked: Any) -> None:
+    def run(*, as_json: bool = False, **asked: object) -> None:
         from streamcut.foundation.fields import by_name  # loads NumPy
 
         record = verb(**asked)
@@ -207,7 +210,7 @@ class Choice(click.Choice):
 class Several(click.ParamType):
     """One value of another type, or several separated by commas, as a list."""
 
-    def __init__(self, one: type | click.ParamType) -> None:
+    def __init__(self, one: click.ParamType | Callable[[str], object]) -> None:
         self.one = click.types.convert_type(one)
         self.name = f"{'name' if isinstance(self.one, click.Choice) else self.one.name}[,…]"
 
@@ -261,7 +264,7 @@ def options_from(
     ]
 
 
-def _type_of(field: Field) -> Any:
+def _type_of(field: Field) -> click.ParamType | Callable[[str], object]:
     """The type of an option on the command line."""
     option: Option = field.metadata["option"]
     if option.choices:
@@ -289,8 +292,8 @@ def _recorded(name: str, field: Field, changes: Mapping[str, object], several: b
 
 def _grouped(names: list[str], group: str, more: Mapping[str, Any]) -> click.Option:
     """An option that help lists under the heading `group`."""
-    made = click.Option(names, **{name: value for name, value in more.items() if name != "group"})
-    made.group = group  # type: ignore[attr-defined]
+    made = Grouped(names, **{name: value for name, value in more.items() if name != "group"})
+    made.group = group
     return made
 
 

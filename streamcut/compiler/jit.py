@@ -124,7 +124,7 @@ def _record_modules(signature: Any) -> Iterator[str]:
     for kind in signature:
         if isinstance(kind, types.BaseTuple):
             yield from _record_modules(kind)
-            for base in getattr(kind, "instance_class", tuple).__mro__:
+            for base in (kind.instance_class if isinstance(kind, types.NamedTuple | types.NamedUniTuple) else tuple).__mro__:
                 if base.__module__.startswith("streamcut."):
                     yield base.__module__
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
@@ -61,7 +61,7 @@ class Turns(Generic[Sums]):
     def __init__(self, work: Pass[Sums], lanes: int) -> None:
         self._work, self._lanes, self._next, self._merged = work, lanes, 0, 0
         self._changed = threading.Condition()
-        self.total: Any = None  # Sums, once a lane has ended
+        self.total = cast("Sums", None)  # until a lane has ended
         self.error: BaseException | None = None
 
     def take(self) -> int | None:

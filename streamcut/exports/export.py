@@ -251,22 +251,22 @@ def export(
 def _expect_held(model: Model, to: str, target: ExportTarget, without_probabilities: bool) -> None:
     """Raise UsageError for a recipe, words or probabilities that `target` cannot hold."""
 
-    def those(what: str) -> str:
-        return " or ".join(name for name, other in TARGETS.items() if getattr(other, what))
+    def those(hold: Callable[[ExportTarget], bool]) -> str:
+        return " or ".join(name for name, other in TARGETS.items() if hold(other))
 
     recipe = model.recipe
     if recipe is not None and not target.recipe and recipe.form != "numbers":
         raise UsageError(
             f"{to} cannot say how rows become features, and this model takes {recipe.in_words()}; export it to "
-            f"{those('recipe')}, or the weights of the features alone: --without-recipe"
+            f"{those(lambda other: other.recipe)}, or the weights of the features alone: --without-recipe"
         )
     if model.label_names and not target.words:
         raise UsageError(
             f"{to} has numbers for labels, and this model has words ({', '.join(list(model.label_names.values())[:3])}); "
-            f"export it to {those('words')}, or with the numbers that stand for them: --without-recipe"
+            f"export it to {those(lambda other: other.words)}, or with the numbers that stand for them: --without-recipe"
         )
     if model.link is not None and not target.fitted and not without_probabilities:
         raise UsageError(
-            f"{to} cannot hold the probabilities of this model that were fitted; export it to {those('fitted')}, or without "
-            "them: --without-probabilities"
+            f"{to} cannot hold the probabilities of this model that were fitted; export it to "
+            f"{those(lambda other: other.fitted)}, or without them: --without-probabilities"
         )

@@ -174,16 +174,14 @@ class Model(Shown, ABC):
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, with NumPy's numbers."""
         return {
-            **{name: getattr(self, name) for name in ("kind", "task", "solver", "n_features")},
-            **self._described(),
+            "kind": self.kind, "task": self.task, "solver": self.solver, "n_features": self.n_features, **self._described(),
             **({} if self.map is None else self.map.describe()),
             "labels": self.labels,
-            **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
-            "certificate": self.result(),
+            "C": self.C, "positive_weight": self.problem.positive_weight, "rest": self.problem.rest, "certificate": self.result(),
             **({} if self.link is None else {f"probabilities_{name}": value for name, value in by_name(self.link).items()}),
             "iterations": len(self.history),
-            **{name: getattr(self, name) for name in ("parameters", "fingerprint", "resources")},
-        }
+            "parameters": self.parameters, "fingerprint": self.fingerprint, "resources": self.resources,
+        }  # fmt: skip
 
     @abstractmethod
     def _described(self) -> dict[str, object]:

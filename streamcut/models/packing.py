@@ -50,12 +50,15 @@ def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Json:
         return {"$recipe": "recipe"}
     if isinstance(value, Enum):
         return {"$class": type(value).__name__, "value": value.value}
-    if hasattr(value, "_fields") or is_dataclass(value):
-        keys = getattr(value, "_fields", None) or [part.name for part in fields(value) if part.init and part.compare]
+    keys = getattr(value, "_fields", None)  # of a named tuple
+    if is_dataclass(value):
+        keys = [part.name for part in fields(value) if part.init and part.compare]
+    if keys is not None:
         start = f"{name}." if name else ""
         return {"$class": type(value).__name__, **{key: packed(getattr(value, key), start + key, arrays) for key in keys}}
     if hasattr(value, "indptr"):
-        return {"$csr": list(value.shape), **{key: packed(getattr(value, key), f"{name}.{key}", arrays) for key in _ROWS}}
+        parts = zip(_ROWS, (value.data, value.indices, value.indptr), strict=True)
+        return {"$csr": list(value.shape), **{key: packed(part, f"{name}.{key}", arrays) for key, part in parts}}
     if isinstance(value, dict):
         return {str(key): packed(part, f"{name}.{key}", arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):

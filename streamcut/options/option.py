@@ -160,7 +160,7 @@ def expect_valid(record: DataclassInstance, *, flags: bool = False) -> None:
 
 def declared(value: object, kind: object) -> object:
     """A number as its option is declared, so that 1, 1.0 and NumPy's give the same bits; anything else unchanged."""
-    made = {"float": float, "int": int}.get(str(getattr(kind, "__name__", kind)).partition(" ")[0])
+    made = {"float": float, "int": int}.get(str(kind.__name__ if isinstance(kind, type) else kind).partition(" ")[0])
     if made is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     try:
@@ -169,11 +169,9 @@ def declared(value: object, kind: object) -> object:
         return value
 
 
-def having(record: _Record, **wanted: object) -> tuple[str, ...]:
-    """The options of a record of which something is said: role="limit"."""
-    return tuple(
-        name for name, declaration in options_of(record).items() if all(getattr(declaration, k) == v for k, v in wanted.items())
-    )
+def having(record: _Record, said: Callable[[Option], bool]) -> tuple[str, ...]:
+    """The options of a record of which something is said."""
+    return tuple(name for name, declaration in options_of(record).items() if said(declaration))
 
 
 def documented(record: _Record) -> Callable[[_Function], _Function]:

@@ -13,7 +13,7 @@ Stops     when no column's shortest subgradient is longer than that.
         the largest of the steps 1, ½, ¼, … with sufficient decrease (Armijo)
 
 The active columns double from model to model, as in Massias, Gramfort & Salmon 2018; the descent is that of Yuan, Ho & Lin 2012,
-the mixtures are Anderson's (Bertrand & Massias 2021). Quadratic losses are their own model: for them it is coordinate descent.
+the mixtures are Anderson's (Bertrand & Massias 2021). NewtonModel losses are their own model: for them it is coordinate descent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from contextlib import suppress
 import numpy as np
 
 from streamcut.compiled import chosen_columns as kernels
-from streamcut.compiled.chosen_columns import Columns, Price, Quadratic, RowsInMemory
+from streamcut.compiled.chosen_columns import Columns, NewtonModel, Price, RowsInMemory
 from streamcut.losses.loss import Loss
 
 _FEWEST = 100  # active columns in addition to those with a weight
@@ -44,7 +44,7 @@ def minimise(
     and then; an exception from it ends the search."""
     n, size, z = len(rows.z), len(w), rows.z
     slope, delta, far = np.empty(n), np.empty(n), np.empty(size)
-    model, at = Quadratic(np.empty(n), np.empty(size), np.empty(size), np.empty(size)), np.empty(size)
+    model, at = NewtonModel(np.empty(n), np.empty(size), np.empty(size), np.empty(size)), np.empty(size)
     least, idle = np.inf, 0
     for _ in range(_MODELS):
         going()
@@ -72,7 +72,7 @@ def minimise(
 
 
 def _descend(
-    columns: Columns, active: np.ndarray, price: Price, model: Quadratic, goal: float, slope: np.ndarray, w: np.ndarray,
+    columns: Columns, active: np.ndarray, price: Price, model: NewtonModel, goal: float, slope: np.ndarray, w: np.ndarray,
     going: Callable[[], None],
 ) -> None:  # fmt: skip
     """Accelerated coordinate descent on a model, until no violation exceeds `goal`; `slope` is that of the rows' losses."""
