@@ -81,7 +81,7 @@ def counted(count: int, thing: str) -> str:
 def survive_full_stderr() -> None:
     """From now on what stderr cannot take, such as a log on a full disk, is dropped, and work continues."""
     if sys.stderr is not None and sys.stderr is sys.__stderr__:  # not replaced by a test or a notebook
-        sys.stderr = io.TextIOWrapper(_Lossy(2, "w", closefd=False), errors="backslashreplace", line_buffering=True)  # type: ignore
+        sys.stderr = io.TextIOWrapper(_Lossy(2, "w", closefd=False), errors="backslashreplace", line_buffering=True)
 
 
 class _Lossy(io.FileIO):
