@@ -14,7 +14,7 @@ import numpy as np
 from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
-from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
+from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts, is_sparse
 from streamcut.foundation.shown import unknown, warn
 from streamcut.io.manifest import Manifest
 from streamcut.io.sources.lazy import framed, is_frame
@@ -168,7 +168,7 @@ def _predicted(
         if ceiling is not None:
             entries = rows = len(data) if isinstance(data, list) else 0
             if _shaped(data):
-                entries, rows = getattr(data, "nnz", math.prod(data.shape)), data.shape[0]
+                entries, rows = data.nnz if is_sparse(data) else math.prod(data.shape), data.shape[0]
             ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
         return _answered(model, model.decision_function(data), answer).view(Answers)
     columns = ANSWERS[answer]

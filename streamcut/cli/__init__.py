@@ -99,7 +99,7 @@ class _Commands(click.Group):
             return None
         from streamcut.cli.made import command
 
-        run = getattr(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}"), cmd_name, None)
+        run = vars(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}")).get(cmd_name)
         return configurable(command(cmd_name, run), cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

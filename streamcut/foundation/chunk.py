@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import numpy as np
 
@@ -108,6 +109,12 @@ def group_starts(chunk: Chunk) -> np.ndarray:
     if chunk.qid is None:
         return np.arange(chunk.n_rows + 1)
     return np.concatenate(([0], np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1, [chunk.n_rows]))
+
+
+def is_sparse(X: object) -> TypeGuard[csr_array]:
+    """Whether `X` is a sparse array or matrix of SciPy, which is not imported to find out."""
+    scipy = sys.modules.get("scipy.sparse")
+    return scipy is not None and scipy.issparse(X)
 
 
 def check_csr(X: csr_array) -> None:

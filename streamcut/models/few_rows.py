@@ -7,9 +7,11 @@ on its values. They add products in the kernel's order, so a row has the same sc
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from streamcut.foundation.chunk import is_sparse
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,7 +27,7 @@ def few_rows(X: object, n_features: int) -> list[Row] | None:
     """
     if isinstance(X, np.ndarray):
         return _dense(X, n_features)
-    return _sparse(cast("csr_array", X), n_features) if getattr(X, "format", "") == "csr" else None
+    return _sparse(X, n_features) if is_sparse(X) and X.format == "csr" else None
 
 
 def row_scores(rows: list[Row], weights: np.ndarray, constant: np.ndarray | float) -> np.ndarray:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamcut.foundation.chunk import is_sparse
 from streamcut.foundation.fields import Json, shown
 from streamcut.io.recipe.recipe import Recipe
 
@@ -56,7 +57,7 @@ def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Json:
     if keys is not None:
         start = f"{name}." if name else ""
         return {"$class": type(value).__name__, **{key: packed(getattr(value, key), start + key, arrays) for key in keys}}
-    if hasattr(value, "indptr"):
+    if is_sparse(value):
         parts = zip(_ROWS, (value.data, value.indices, value.indptr), strict=True)
         return {"$csr": list(value.shape), **{key: packed(part, f"{name}.{key}", arrays) for key, part in parts}}
     if isinstance(value, dict):
