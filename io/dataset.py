@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -10,32 +10,13 @@ from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.shown import Shown
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest, ShardInfo
-from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.stores.spec import shard_rows
+from streamcut.protocols import Dataset
 
 
-class Dataset(Protocol):
-    """Shards of rows. Reading is safe from several threads when each has its own buffers."""
-
-    manifest: Manifest
-    path: str | None  # None when it lives in memory
-
-    @property
-    def recipe(self) -> Recipe | None:
-        """How its rows became features; None when unknown."""
-
-    def buffers(self) -> Any:
-        """Reusable memory for one reading thread, large enough for every shard (see `shard_bytes`)."""
-
-    def read(self, shard: int, buffers: Any = None) -> Chunk:
-        """Shard number `shard`, verified. With `buffers` the arrays are views into them, valid until their next use.
-
-        `y` and `weight` are float64, `qid` int64, `data` None for a shard whose values are all 1.
-        Raises CorruptError naming the shard and the array.
-        """
-
-    def expect(self, *shards: int) -> None:
-        """Announce the shards that this thread will read next, in this order, so that they can be prefetched. Never fails."""
+def is_dataset(data: object) -> TypeGuard[Dataset]:
+    """Whether `data` is an opened data set."""
+    return hasattr(data, "manifest")
 
 
 class ShownDataset(Shown):

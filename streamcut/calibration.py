@@ -16,7 +16,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -37,7 +36,7 @@ _A_ROW, _A_SCORE = 64, 64  # bytes: what is kept of a row, in parts and then who
 _Likelihood = Callable[[float, np.ndarray], tuple[float, float, np.ndarray]]  # −log, its slopes by the factor and the offsets
 
 
-def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
+def calibrate(model: Model | str | os.PathLike, data: object, *, memory: str = "auto") -> Model:
     """See streamcut.api."""
     ceiling = Ceiling(memory)
     model = as_model(model, ceiling.expect_model)
@@ -62,7 +61,7 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
     return replace(model, link=link)
 
 
-def _of_training(model: Model, data: Any, rows: Dataset) -> bool:
+def _of_training(model: Model, data: object, rows: Dataset) -> bool:
     """Whether `data`, opened as `rows`, are the training data of `model`: the same rows, or the same path (features that were
     scaled or mapped in training have another fingerprint)."""
     if rows.manifest.fingerprint == model.fingerprint:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from streamcut.bundle.l1_only import L1Only
-from streamcut.bundle.penalty import penalty_of
+from streamcut.bundle.penalty import L2, penalty_of
 from streamcut.compiled import vectors
 from streamcut.data.datasets import labelled, origin
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
@@ -28,12 +29,15 @@ from streamcut.io.dataset import Dataset
 from streamcut.io.manifest import Statistics
 from streamcut.measures.trained_loss import TrainedLoss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
-from streamcut.models.files import is_model, load_model
+from streamcut.models.files import as_model, is_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import BEGUN, Model
 from streamcut.prediction import scored_chunks
 from streamcut.problem import FREE, NONE
 from streamcut.training import Session, checked, train
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 MOST_PASSES = 30  # beyond which training is the better tool
 GIVEN = "given"  # the scale of a model whose certificate is about divided rows
@@ -73,7 +77,7 @@ def objectives(model: LinearModel, data: Dataset) -> list[Objective]:
         errors += gamma(loss.near_one) * float(u.sum())
     W, C = model.trained_weights, model.C
     l1 = model.problem.l1
-    penalty: Any = L1Only(l1) if model.problem.l1_only else penalty_of(l1)
+    penalty: L1Only | L2 = L1Only(l1) if model.problem.l1_only else penalty_of(l1)
     columns = W.T if loss.problems > 1 else [W.reshape(-1)]
     prices = [penalty.value(np.ascontiguousarray(column)) for column in columns]
     return [Objective(price + C * float(s), C * float(e)) for price, s, e in zip(prices, sums, errors, strict=True)]
@@ -86,7 +90,7 @@ def _score_error(statistics: Statistics, model: LinearModel) -> np.ndarray:
     return gamma(statistics.max_row_nnz + _SPARE) * longest * lengths * _LONGER
 
 
-def global_objective(model: LinearModel, data: Dataset, asked: dict[str, Any], memory: str) -> tuple[Objective, float | None]:
+def global_objective(model: LinearModel, data: Dataset, asked: dict[str, object], memory: str) -> tuple[Objective, float | None]:
     """The same for a loss of all scores at once, from the passes of its training; `asked` are the options of `train`.
 
     Also ρ of the plane ⟨w, x⟩ = ρ, of one class.
@@ -94,7 +98,7 @@ def global_objective(model: LinearModel, data: Dataset, asked: dict[str, Any], m
     one_class = model.task == "one-class"
     options, _ = checked({**asked, "memory": memory} | ({} if one_class else {"solver": "ocas"}))
     with Session(data, options, scheduler="threads") as run:
-        job: Any = run.job
+        job: Any = run.job  # of a loss of all scores
         oracle = job.trainer(run.runner, run.plan).oracle
         w = model.trained_weights
         square = vectors.dot(w, w)
@@ -147,7 +151,7 @@ class Certified(Shown):
         primal = self.certificate.primal
         return self.certificate.gap / primal if primal > 0.0 else 0.0
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         return {"primal": self.certificate.primal, "at_most": self.at_most, "at_least": self.at_least}
 
     def in_words(self) -> str:
@@ -166,7 +170,7 @@ class Certified(Shown):
             f"The objective is {primal:.8g}, and no weights can reach less than {bound:.8g}.{more}"
         )
 
-    def report(self) -> dict[str, Any]:
+    def report(self) -> dict[str, object]:
         """The same in JSON types."""
         whole = self.certificate
         return {
@@ -187,18 +191,22 @@ class Certified(Shown):
         }
 
 
-def certify(model: Any, data: Any, passes: int = 3, *, memory: str = "auto", **asked: Any) -> Certified:
-    """See streamcut.api; `asked`: C, loss, intercept and epsilon, where a value is not None."""
+def certify(
+    model: Model | BaseEstimator | str | os.PathLike, data: object, passes: int = 3, *, C: float | None = None,
+    loss: str | None = None, intercept: str | float | None = None, epsilon: float | None = None, memory: str = "auto",
+) -> Certified:  # fmt: skip
+    """See streamcut.api."""
     if not 1 <= passes <= MOST_PASSES:
         raise UsageError(f"passes: {passes} is not from 1 to {MOST_PASSES}; to continue from here, train with warm_start")
-    from_file, expect = isinstance(model, str | os.PathLike), Ceiling(memory).expect_model
-    if isinstance(model, Model) or (from_file and is_model(model)):
-        what = os.fspath(model) if from_file else "the model"
-        ours = _expect_ours(load_model(model, expect) if from_file else model, what, asked)
+    path, expect = os.fspath(model) if isinstance(model, str | os.PathLike) else None, Ceiling(memory).expect_model
+    if isinstance(model, Model) or (path is not None and is_model(path)):
+        what = "the model" if path is None else path
+        asked = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
+        ours = _expect_ours(as_model(model, expect), what, asked)
         with labelled(ours, data, memory) as dataset:
             return _certified(ours, what, dataset, origin(ours, data), passes, memory)
-    theirs = read_foreign(os.fspath(model), expect) if from_file else foreign(model)
-    theirs = theirs.completed(**asked)
+    theirs = foreign(model) if path is None else read_foreign(path, expect)
+    theirs = theirs.completed(C, loss, intercept, epsilon)
     with labelled(None, theirs.in_numbers(data), memory) as dataset:
         start, divisors = theirs.model(dataset.manifest.statistics), theirs.divisors
         if divisors is not None:
@@ -207,7 +215,9 @@ def certify(model: Any, data: Any, passes: int = 3, *, memory: str = "auto", **a
         return _certified(start, theirs.what, dataset, origin(None, data), passes, memory)
 
 
-def _certified(start: LinearModel, what: str, dataset: Dataset, made_of: dict[str, Any], passes: int, memory: str) -> Certified:
+def _certified(
+    start: LinearModel, what: str, dataset: Dataset, made_of: dict[str, object], passes: int, memory: str
+) -> Certified:
     """One pass for F of the model `start`, then `passes` of training from it, over rows that match it; `what` names it, `made_of`
     the rows."""
     with np.errstate(over="ignore", invalid="ignore"):  # said below
@@ -248,7 +258,7 @@ def _certified(start: LinearModel, what: str, dataset: Dataset, made_of: dict[st
     return Certified(certificate_of(certificates), history[-1].at_least, better, tuple(history[-passes:]), rows, classes)
 
 
-def _expect_ours(model: Model, what: str, asked: dict[str, Any]) -> LinearModel:
+def _expect_ours(model: Model, what: str, asked: Mapping[str, object]) -> LinearModel:
     """`model`. Raises UsageError for models that are not linear ones of rows, and for options that override their problem."""
     if not (isinstance(model, LinearModel) and model.of_features) or model.task not in ("binary", "regression", "multiclass"):
         raise UsageError(f"{what} is of task {model.task} by {model.solver}; certify takes a linear one for classes or numbers")

@@ -12,7 +12,7 @@ scores that the ball allows, and one where it is below 0 with the lowest.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -24,7 +24,12 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import above, gamma
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.models.kernel import KernelModel
+from streamcut.models.linear import LinearModel
+from streamcut.models.model import Model
 from streamcut.oracles.kernel_columns import squared_norms
+
+if TYPE_CHECKING:
+    from streamcut.io.dataset import Dataset
 
 _TASKS = ("binary", "multiclass", "regression")
 _SPARE = 64  # roundings besides those of sums over a row's entries
@@ -51,8 +56,8 @@ class Certifier:
     Raises UsageError for models without a ball and for other rows, MemoryBudgetError.
     """
 
-    def __init__(self, model: Any, trained_on: Any = None, memory: str = "auto") -> None:
-        self._model, self._kernel = model, isinstance(model, KernelModel)
+    def __init__(self, model: Model, trained_on: object = None, memory: str = "auto") -> None:
+        self._model = model
         self._joint = model.scores_per_row > len(model.certificates)
         if model.map is not None or not model.certificates or model.task not in _TASKS:
             raise UsageError(f"a {model.kind} model of task {model.task} by {model.solver} has no proved predictions")
@@ -73,7 +78,7 @@ class Certifier:
             with labelled(model, trained_on, memory) as rows:
                 self._read(rows, free, Ceiling(memory))
 
-    def _read(self, data: Any, free: bool, ceiling: Ceiling) -> None:
+    def _read(self, data: Dataset, free: bool, ceiling: Ceiling) -> None:
         """What the rows of the training say: divisors of features, the interval of a free intercept."""
         model = self._model
         _, self._divisors = as_trained(model.problem, data, model.n_features, model.fingerprint)
@@ -114,7 +119,7 @@ class Certifier:
     def _ends(self, chunk: Chunk, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(low, high), float64 (n, K): the optimum's scores, up to a free intercept's interval."""
         model = self._model
-        if self._kernel:
+        if isinstance(model, KernelModel):
             support, rows = model.near.moved(model.support_rows), model.near.moved(chunk)
             most = max(int(np.diff(part.indptr).max(initial=0)) for part in (support, rows))
             length = np.sqrt(model.kernel.diagonal(squared_norms(chunk)) + self._bias**2) * (1.0 + gamma(most + _SPARE))
@@ -127,8 +132,9 @@ class Certifier:
             row = np.repeat(np.arange(chunk.n_rows), np.diff(chunk.indptr))
             rounding = 2.0 * gamma(int(np.diff(chunk.indptr).max(initial=0)) + model.n_features + _SPARE)
             length = np.sqrt(np.bincount(row, values * values, chunk.n_rows) + self._bias**2) * (1.0 + rounding)
-            w = model.weights if self._divisors is None else (model.weights.T * self._divisors).T
-            norms = np.sqrt((w.reshape(len(w), -1) ** 2).sum(axis=0)) + np.abs(np.atleast_1d(model.augmented_weights[-1]))
+            linear = cast(LinearModel, model)
+            w = linear.weights if self._divisors is None else (linear.weights.T * self._divisors).T
+            norms = np.sqrt((w.reshape(len(w), -1) ** 2).sum(axis=0)) + np.abs(np.atleast_1d(linear.augmented_weights[-1]))
             doubt = rounding * ((length + 1.0)[:, None] * norms + np.abs(scores))
         half = length[:, None] * self._radii + doubt
         return np.nextafter(scores - half, -np.inf), np.nextafter(scores + half, np.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -135,20 +135,19 @@ class TrainOptions(TrainDeclarations):
         record, task = self.record, decided.get("task", self.chosen_task)
         loss = self.kind if self.kind in JOINT_LOSSES else self.chosen_loss
         intercept = self.intercept if self.intercept in (FREE, NONE) else REGULARISED
-        posed: dict[str, Any] = {
-            "task": task,
-            "loss": loss,
-            "options": tuple((name, getattr(self, name)) for name in options_of_problem(task, loss)),
-            "C": float(self.C),
-            "intercept": FREE if record.intercept else intercept,
-            "bias": float(self.bias) if self.has("bias") else 0.0,
-            "scale": self.scale,
-            "positive_weight": float(self.positive_weight),
-            "l1_only": bool(self.l1_only),
-        } | decided
-        if not posed["bias"] or posed["intercept"] == NONE:
-            posed |= {"bias": 0.0, "intercept": NONE}
-        return Problem(**posed)
+        posed = Problem(
+            task=task,
+            loss=loss,
+            options=tuple((name, self.value(name)) for name in options_of_problem(task, loss)),
+            C=float(self.C),
+            intercept=FREE if record.intercept else intercept,
+            bias=float(self.bias) if self.has("bias") else 0.0,
+            scale=self.scale,
+            positive_weight=float(self.positive_weight),
+            l1_only=bool(self.l1_only),
+        )
+        posed = replace(posed, **decided)
+        return posed if posed.bias and posed.intercept != NONE else replace(posed, bias=0.0, intercept=NONE)
 
     def deciding(self) -> dict[str, Any]:
         """All options except those that never change the bits of the result."""
@@ -158,7 +157,7 @@ class TrainOptions(TrainDeclarations):
     def __post_init__(self) -> None:
         expect_valid(self)
         for name in ("tol", "tol_relative"):
-            if getattr(self, name) == 0.0:
+            if self.value(name) == 0.0:
                 object.__setattr__(self, name, None)
         if isinstance(self.k, int | float) and not isinstance(self.k, bool):
             object.__setattr__(self, "k", str(int(self.k) if self.k % 1 == 0 else self.k))
@@ -211,6 +210,10 @@ class TrainOptions(TrainDeclarations):
         if self.intercept == "none":
             object.__setattr__(self, "bias", 0.0)
 
+    def value(self, name: str) -> Any:
+        """The value of option `name`."""
+        return getattr(self, name)
+
     def has(self, name: str) -> bool:
         """Whether option `name` applies to the solver and the task."""
         return self._solver_has(name) and self._task_has(name)
@@ -233,7 +236,7 @@ class TrainOptions(TrainDeclarations):
         """The options that are not at their defaults, and do not mean "off"."""
         names = []
         for name, declared in self.__dataclass_fields__.items():
-            if (value := getattr(self, name)) is declared.default or value == declared.default:
+            if (value := self.value(name)) is declared.default or value == declared.default:
                 continue
             if name not in _OFF or value != _OFF[name] or self._intercept_stays(name):
                 names.append(name)
@@ -245,7 +248,7 @@ class TrainOptions(TrainDeclarations):
         for name in changed:
             if not self._task_has(name):
                 tasks = ", ".join(OPTIONS[name].tasks or TASKS)
-                raise UsageError(f"{name}: {getattr(self, name)!r} is an option of task {tasks}, not of task {task}")
+                raise UsageError(f"{name}: {self.value(name)!r} is an option of task {tasks}, not of task {task}")
         if self.l1 and self.l1_only:
             raise UsageError("l1_only: it replaces ½‖w‖², l1 is added to it; leave one of them out")
         if self.kind not in self.record.trains:
@@ -259,7 +262,7 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(f"solver: {what} is trained by {', '.join(those)}, not by {solver}")
         for name in changed:
             if not self._solver_has(name):
-                value, having = getattr(self, name), [other for other, record in SOLVER_TABLE.items() if name in record.options]
+                value, having = self.value(name), [other for other, record in SOLVER_TABLE.items() if name in record.options]
                 raise UsageError(f"{name}: {value!r} is an option of {', '.join(having)}; {solver} does not have it")
         self._check_loss(task)
         if self.cut == "exact" and self.kind == "labelling":
@@ -277,7 +280,7 @@ class TrainOptions(TrainDeclarations):
         if self.warm_start is not None and (self.chosen_loss in LABELLING_LOSSES or self.maps):
             raise UsageError("warm_start: only losses of single rows without nystroem and fourier can start from a model")
         for name in ("l1", "scale"):
-            if getattr(self, name) != _default(name) and self.chosen_loss in LABELLING_LOSSES:
+            if self.value(name) != _default(name) and self.chosen_loss in LABELLING_LOSSES:
                 raise UsageError(f"{name}: only losses of single rows have it, not loss {self.loss}")
         if self.scale != "none" and self.maps:
             raise UsageError("scale: kernel features are not scaled; scale the data beforehand")
@@ -323,12 +326,12 @@ class TrainOptions(TrainDeclarations):
             raise UsageError(f"loss: {loss!r} is not one of task {task}, which has {', '.join(fitting)}")
         allowed = ROW_LOSSES[loss].options if loss in ROW_LOSSES else ()
         for name in sorted({name for record in ROW_LOSSES.values() for name in record.options} - set(allowed)):
-            if getattr(self, name) != _default(name):
+            if self.value(name) != _default(name):
                 raise UsageError(f"{name}: loss {loss!r} does not have it")
 
     def as_dict(self) -> dict[str, Any]:
         """The options in JSON types; a warm-start model or validation rows without a path are recorded as just that."""
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {name: self.value(name) for name in self.__dataclass_fields__}
         for name, otherwise in (("warm_start", IN_MEMORY), ("validation", ROWS_IN_MEMORY)):
             if values[name] is not None:
                 values[name] = path_of(values[name]) or otherwise
@@ -340,10 +343,10 @@ CHOICES = {name: option.choices for name, option in OPTIONS.items() if option.ch
 SCALES = CHOICES["scale"]
 COMMON = tuple(name for name, option in OPTIONS.items() if option.solvers is None)  # every solver has them
 # Options that never change the bits of the result, so a run may resume with other values: where and how fast it runs,
-RESOURCES = having(TrainOptions, role="resource")
-LIMITS = having(TrainOptions, role="limit")  # how long,
-WATCHERS = having(TrainOptions, role="watcher")  # and what is measured meanwhile; a solver's own limits are in its record.
-SETTINGS = having(TrainOptions, setting=True)
+RESOURCES = having(TrainOptions, lambda option: option.role == "resource")
+LIMITS = having(TrainOptions, lambda option: option.role == "limit")  # how long; a solver's own are in its record;
+WATCHERS = having(TrainOptions, lambda option: option.role == "watcher")  # and what is measured meanwhile.
+SETTINGS = having(TrainOptions, lambda option: option.setting)
 # Those that may have several values, of which the best is chosen.
 GRID = tuple(name for name in OPTIONS if name not in {*RESOURCES, *LIMITS, *WATCHERS, "task", "warm_start"})
 

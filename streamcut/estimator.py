@@ -10,10 +10,10 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import Parameter, Signature
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
@@ -25,7 +25,7 @@ from streamcut.errors import UsageError
 from streamcut.evaluation import Evaluation, evaluate
 from streamcut.exports.sklearn import learned
 from streamcut.foundation.interrupts import first_interrupt_asks
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import Dataset, is_dataset
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import LabelRule
 from streamcut.io.sources.lazy import is_frame
@@ -36,6 +36,12 @@ from streamcut.prediction import predict
 from streamcut.progress import shown_by
 from streamcut.solver_table import SOLVER_TABLE, solvers_of
 from streamcut.training import Session, checked, opened, train
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.utils import Tags
+
+    from streamcut.exports.sklearn import TableEncoder
 
 _NOT_HERE = {"task", "positive_label", "positive_weight", "validation"}  # classes, class_weight and `score` are in their place
 _TEXTS = {
@@ -52,17 +58,20 @@ _OF_LOSSES = {name for loss in ROW_LOSSES.values() for name in loss.options}
 _RESULTS = {"primal": "primal_objective_", "lower_bound": "lower_bound_", "gap": "gap_"}
 
 
-def is_stored(X: Any) -> bool:
+Matrix: TypeAlias = np.ndarray | csr_array
+
+
+def is_stored(X: object) -> bool:
     """Whether `X` is the path of a store or an opened data set, which brings its own labels."""
-    return isinstance(X, str | os.PathLike) or hasattr(X, "manifest")
+    return isinstance(X, str | os.PathLike) or is_dataset(X)
 
 
-def of_model(value: Callable[[Any], Any]) -> property:
+def of_model(value: Callable[[Estimator], Any]) -> property:
     """An attribute of fitted estimators that comes from their model: it cannot be set, nor can its arrays be changed in place."""
 
-    def get(estimator: Any) -> Any:
+    def get(estimator: Estimator) -> np.ndarray | csr_array | float:
         array = value(estimator)
-        sparse, dense = hasattr(array, "indptr"), isinstance(array, np.ndarray)
+        sparse, dense = issparse(array), isinstance(array, np.ndarray)
         array = array.copy() if sparse else array.view() if dense else array
         for part in (array.data, array.indices, array.indptr) if sparse else (array,) if dense else ():
             part.flags.writeable = False
@@ -71,12 +80,12 @@ def of_model(value: Callable[[Any], Any]) -> property:
     return property(get)
 
 
-def _of_features(estimator: Any) -> bool:
+def _of_features(estimator: Estimator) -> bool:
     """Whether there are weights of features, as far as parameters tell."""
     return estimator.kernel == "linear"
 
 
-def _weights(estimator: Any) -> Any:
+def _weights(estimator: Estimator) -> Matrix:
     model = estimator.model_
     if not (model.of_features or (isinstance(model, KernelModel) and model.kernel.name == "linear")):
         raise AttributeError("coef_ is of linear kernels: there are no weights of features")
@@ -85,7 +94,7 @@ def _weights(estimator: Any) -> Any:
     return csr_array(np.atleast_2d(weights)) if vars(estimator).get("_sparse") else weights
 
 
-def _intercept(estimator: Any) -> Any:
+def _intercept(estimator: Estimator) -> np.ndarray | float:
     value = estimator.model_.intercept
     return np.atleast_1d(np.float64(value)) if isinstance(estimator, ClassifierMixin) else float(value)
 
@@ -105,9 +114,12 @@ class Estimator(BaseEstimator):
     """
 
     _tasks: ClassVar[tuple[str, ...]] = ()
-    _usual: ClassVar[dict[str, Any]] = {"gamma": "scale", "warm_start": False, "recipe": None, "verbose": False}
+    _usual: ClassVar[dict[str, object]] = {"gamma": "scale", "warm_start": False, "recipe": None, "verbose": False}
     if TYPE_CHECKING:  # parameters, and what fit sets
-        encoder_: Any
+        model_: Any
+        encoder_: TableEncoder | None
+        _support: np.ndarray
+        _n_support: np.ndarray
 
         def __getattr__(self, name: str) -> Any: ...
 
@@ -132,7 +144,7 @@ class Estimator(BaseEstimator):
         }
         defaults |= {name: value for name, value in usual.items() if name in defaults or name not in OPTIONS or name == "task"}
 
-        def __init__(self: Any, **parameters: Any) -> None:  # noqa: N807
+        def __init__(self: Any, **parameters: object) -> None:  # noqa: N807
             if unknown := sorted(parameters.keys() - defaults.keys()):
                 raise TypeError(f"{type(self).__name__} has no parameter {unknown[0]!r}; help({type(self).__name__}) lists them")
             for name, value in (defaults | parameters).items():
@@ -148,7 +160,7 @@ class Estimator(BaseEstimator):
             shared = textwrap.dedent("    " + (Estimator.__doc__ or "")).partition("\n\n")[2].rstrip()
             cls.__doc__ = f"{text.rstrip()}\n\nParameters\n----------\n{entries}\n\n{shared}\n{head}{examples}"
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -166,18 +178,23 @@ class Estimator(BaseEstimator):
         self._sparse = False
         return self
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: object) -> np.ndarray:
         """Scores, float64 (n,) or (n, classes), of the rows of an array, a frame or a store."""
         check_is_fitted(self, "model_")
         if is_stored(X):
             return np.asarray(predict(self.model_, X, answer="scores"))
         return self.model_.decision_function(self._validated(X, reset=False))
 
-    def evaluate(self, X: Any) -> Evaluation:
+    def evaluate(self, X: object) -> Evaluation:
         """All measures of `streamcut.evaluate` on a store or a file in svmlight format, whose labels are numbers."""
         check_is_fitted(self, "model_")
         self._expect_numbers()
         return evaluate(self.model_, X)
+
+    @property
+    def _classes(self) -> np.ndarray:
+        """The classes, of which others than classifiers have none."""
+        return self.classes_ if isinstance(self, ClassifierMixin) else np.empty(0)
 
     def _has_words(self) -> bool:
         """Whether there are classes and they are no numbers."""
@@ -185,13 +202,13 @@ class Estimator(BaseEstimator):
 
     # --- training ---------------------------------------------------------------------------------------------------------------
 
-    def _options(self, data: Dataset, **decided: Any) -> dict[str, Any]:
+    def _options(self, data: Dataset, **decided: str | float) -> dict[str, Any]:
         """The options of `train`: the parameters, but for those that the kernel, the loss or the solver does not use."""
         options = {name: spelled(name, value) for name, value in self.get_params(deep=False).items() if name in OPTIONS}
         options |= decided
         if isinstance(start := options.get("warm_start"), bool | np.bool_):
-            start = getattr(self, "model_", None) if start else None
-            if start is not None and not np.array_equal(self._fitted_classes, getattr(self, "classes_", [])):
+            start = vars(self).get("model_") if start else None
+            if start is not None and not np.array_equal(self._fitted_classes, self._classes):
                 raise UsageError(
                     f"warm_start: the present weights are of classes {self._fitted_classes.tolist()[:5]}, and the data has "
                     f"{self.classes_.tolist()[:5]}; fit a new estimator"
@@ -209,7 +226,7 @@ class Estimator(BaseEstimator):
         seed = options.pop("seed", 0)
         return {**options, "seed": seed} if checked(options)[0].has("seed") else options
 
-    def _fit(self, data: Dataset, **decided: Any) -> Self:
+    def _fit(self, data: Dataset, **decided: str | float) -> Self:
         apart = decided["task"] == "multiclass" and self.solver in EXACT_KERNEL
         if apart:
             decided |= {"task": "binary", "positive_label": float(self._labels[0]), "strategy": "crammer-singer"}
@@ -219,7 +236,7 @@ class Estimator(BaseEstimator):
         if self.encoder_ is not None:  # the model keeps the columns, too
             words = tuple(zip(map(str, self.classes_), self._labels.tolist(), strict=True)) if self._has_words() else ()
             self.model_ = replace(model, recipe=replace(self.encoder_.recipe, labels=LabelRule(words=words, none=True)))
-        self._sparse, self._fitted_classes = False, getattr(self, "classes_", np.empty(0))
+        self._sparse, self._fitted_classes = False, self._classes
         for name in ("_support", "_n_support", *_RESULTS.values()):
             self.__dict__.pop(name, None)
         self.history_, self.converged_ = model.history, model.converged
@@ -245,7 +262,7 @@ class Estimator(BaseEstimator):
             with run:
                 return run.all_finished(lambda: job.solve_each(run.runner, lambda: run.progress(None), run.plan))
 
-    def _with_support(self, X: Any, classes: np.ndarray) -> Self:
+    def _with_support(self, X: Matrix, classes: np.ndarray) -> Self:
         """Find the support vectors among the rows of `X`, whose classes are 0, 1, …. Merged vectors are none of them."""
         if not isinstance(self.model_, KernelModel):
             return self
@@ -266,14 +283,17 @@ class Estimator(BaseEstimator):
 
     # --- rows -------------------------------------------------------------------------------------------------------------------
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, *, numeric: bool, reset: bool = True) -> tuple[Any, Any, Any]:
+    def _rows(
+        self, X: object, y: object, sample_weight: object, *, numeric: bool, reset: bool = True
+    ) -> tuple[Matrix, np.ndarray, np.ndarray | None]:
         """(features, labels, row weights or None) of arrays or frames, validated."""
-        X, y = self._validated(X, y, y_numeric=numeric, reset=reset)
+        Z, labels = self._validated(X, y, y_numeric=numeric, reset=reset)
+        weight = None
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        return X, y, sample_weight
+            weight = _check_sample_weight(sample_weight, Z, dtype=np.float64, ensure_non_negative=True)
+        return Z, labels, weight
 
-    def _stored(self, X: Any, **extra: Any) -> Dataset:
+    def _stored(self, X: object, **extra: object) -> Dataset:
         """The store `X`, to which nothing can be added."""
         if too_much := [name for name, value in extra.items() if value is not None]:
             raise UsageError(f"a store has its own {', '.join(too_much)}: leave the argument out")
@@ -292,7 +312,7 @@ class Estimator(BaseEstimator):
         if self._has_words():
             raise UsageError(f"labels of stores are numbers, but the classes are {self.classes_[:5].tolist()}; give arrays")
 
-    def _validated(self, X: Any, *y: Any, reset: bool, **checks: Any) -> Any:
+    def _validated(self, X: object, *y: object, reset: bool, **checks: object) -> Any:
         """`X`, or (X, y), validated by scikit-learn, after rows of frames became features by the recipe."""
         features = X
         if reset:
@@ -312,7 +332,7 @@ class Estimator(BaseEstimator):
             raise ValueError(f'{error}\nrecipe="auto" takes frames with categories and missing values') from error
 
 
-def _entry(name: str, value: Any) -> str:
+def _entry(name: str, value: object) -> str:
     """An entry of a docstring: "C : default=1.0", and under it, indented, what it is."""
     option = OPTIONS.get(name)
     text = _TEXTS[name] if option is None or name in _TEXTS else option.in_python()
@@ -329,7 +349,7 @@ def spelled(name: str, value: Any) -> Any:
     return other if other in OPTIONS[name].choices else value
 
 
-def grouped(X: Any, y: np.ndarray, weight: np.ndarray | None, groups: Any) -> MemoryDataset:
+def grouped(X: Matrix, y: np.ndarray, weight: np.ndarray | None, groups: ArrayLike | None) -> MemoryDataset:
     """The rows, grouped, otherwise in their order. `groups` (n) may hold anything that can be sorted."""
     if groups is None:
         return MemoryDataset(X, y, weight=weight)

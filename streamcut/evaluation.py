@@ -29,6 +29,8 @@ class Measures(Protocol):
     row_bytes   most memory for each row received: (without weights, with them)
     """
 
+    def __init__(self, model: Model) -> None: ...
+
     row_bytes: ClassVar[RowBytes]
     to_choose: ClassVar[tuple[str, ...]]
     losses: ClassVar[tuple[str, ...]]
@@ -36,11 +38,11 @@ class Measures(Protocol):
     def add(self, chunk: Chunk, scores: np.ndarray) -> None:
         """Take rows and their scores, both valid only during the call."""
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> Mapping[str, object]:
         """Every measure by its name, the most informative first; None where undefined."""
 
 
-_OF_TASK: dict[str, Any] = {
+_OF_TASK: dict[str, type[Measures]] = {
     "binary": BinaryMeasures,
     "multiclass": MulticlassMeasures,
     "regression": RegressionMeasures,
@@ -57,7 +59,7 @@ class Evaluation(Shown):
     unseen   {kind of value that did not fit the model's recipe: count}
     """
 
-    def __init__(self, measures: dict[str, Any], unseen: Mapping[str, int] | None = None) -> None:
+    def __init__(self, measures: Mapping[str, Any], unseen: Mapping[str, int] | None = None) -> None:
         self._measures, self.unseen = measures, dict(unseen or {})
 
     def measures(self) -> dict[str, Any]:
@@ -69,21 +71,22 @@ class Evaluation(Shown):
             raise AttributeError(f"no measure {name!r}; there are {', '.join(self.__dict__.get('_measures', {}))}")
         return self._measures[name]
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         return {name: value for name, value in self._measures.items() if value is None or isinstance(value, str | int | float)}
 
 
 def evaluate(
-    model: Model | str | os.PathLike, data: Any, *, index_base: int | None = None, strict: bool = False, raw: Raw | None = None,
-    memory: str = "auto", **how: Any,
+    model: Model | str | os.PathLike, data: object, *, index_base: int | None = None, ignore_extra_features: bool = False,
+    label_names: Mapping[float, str] | str | os.PathLike | None = None, strict: bool = False, raw: Raw | None = None,
+    memory: str = "auto",
 ) -> Evaluation:  # fmt: skip
-    """See streamcut.api; `how`: other arguments of `collect`."""
+    """See streamcut.api."""
     reading = raw or Raw(index_base)
     reading.strict |= strict
-    measures = collect(model, data, raw=reading, ceiling=Ceiling(memory), **how).measures()
+    collected = collect(model, data, ignore_extra_features, reading, label_names, ceiling=Ceiling(memory))
     if raw is None:
         warn_of(reading.unseen)
-    return Evaluation(measures, reading.unseen)
+    return Evaluation(collected.measures(), reading.unseen)
 
 
 def measures_of(model: Model) -> Measures:
@@ -95,26 +98,28 @@ def measures_of(model: Model) -> Measures:
 
 def collect(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     ignore_extra_features: bool = False,
     raw: Raw | None = None,
     label_names: Mapping[float, str] | str | os.PathLike | None = None,
     *,
     into: Measures | None = None,
     ceiling: Ceiling | None = None,
-) -> Any:
+) -> Measures:
     """The measures of the model's task, or those that are given (`into`), after all rows of `data`. Raises as `evaluate`."""
     ceiling = ceiling or Ceiling()
     model = as_model(model, ceiling.expect_model)
-    collected: Any = measures_of(model) if into is None else into
+    collected = measures_of(model) if into is None else into
     if label_names is None:
         pass
     elif model.task == "sequence":
-        collected = _OF_TASK[model.task](model, label_names if isinstance(label_names, Mapping) else _named(label_names))
+        collected = SequenceMeasures(model, label_names if isinstance(label_names, Mapping) else _named(label_names))
     else:
         raise UsageError(f"label_names: only models of sequences have named chunks, not a model of task {model.task}")
-    reading: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": raw or Raw()}
-    for chunk, scores in scored_chunks(model, data, **reading, ceiling=ceiling, kept=collected.row_bytes):
+    rows = scored_chunks(
+        model, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling, kept=collected.row_bytes
+    )
+    for chunk, scores in rows:
         collected.add(chunk, scores)
     return collected
 

@@ -11,7 +11,7 @@ import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from streamcut.models.certificate import Certificate
 from streamcut.models.checkpoint import below
 from streamcut.models.model import Model
 from streamcut.options.training import SINGLE
-from streamcut.prediction import predict
+from streamcut.prediction import Answers, predict
 from streamcut.reports.weights import Weight, greatest
 from streamcut.solvers.progress import Observer
 from streamcut.training import checked, train
@@ -87,15 +87,15 @@ class Fitted(Shown):
         """The weights largest in magnitude, with feature names: ten, or three for each of the first eight classes."""
         return [weight for weights in greatest(self.model, top=10, several=3).values() for weight in weights]
 
-    def predict(self, rows: Any) -> np.ndarray:
+    def predict(self, rows: object) -> Answers:
         """Labels, or words, of `rows`: all that streamcut.predict takes, including one row as a dict; raises as that does."""
-        return predict(self.model, rows)
+        return cast(Answers, predict(self.model, rows))
 
-    def predict_proba(self, rows: Any) -> np.ndarray:
+    def predict_proba(self, rows: object) -> Answers:
         """Probabilities of `rows`, float64: (n,) of the positive label, or (n, classes). Raises as streamcut.predict does."""
-        return predict(self.model, rows, answer="probabilities")
+        return cast(Answers, predict(self.model, rows, answer="probabilities"))
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         base = self.baseline.get(self.measure)
         held = {self.measure: self.measures[self.measure], f"{self.measure} without features": base}
         return {"model": type(self.model).__name__, "C": self.C, **held, "converged": self.model.converged}
@@ -135,8 +135,8 @@ class Fitted(Shown):
 
 
 def fit(
-    data: Any, label: str | None, *, validation: str | float, group_column: str | None, time_column: str | None,
-    store: str | os.PathLike | None, convert: Mapping[str, Any] | None, C: float | Sequence[float] | None, measure: str | None,
+    data: object, label: str | None, *, validation: str | float, group_column: str | None, time_column: str | None,
+    store: str | os.PathLike | None, convert: Mapping[str, object] | None, C: float | Sequence[float] | None, measure: str | None,
     on_told: Callable[[str], None] | None, on_iteration: Observer | None, checkpoint: CheckpointOptions | str | None,
     stop: Callable[[], bool] | None, **options: Any,
 ) -> Fitted:  # fmt: skip
@@ -177,16 +177,15 @@ def fit(
             more.append(f"{few} rows are held out: measures may be inaccurate; `train --folds 5` uses all rows")
         for sentence in more:
             tell(sentence)
-        hooks: dict[str, Any] = {"on_iteration": on_iteration, "stop": asked}
-        search, tried = _searched(training, validated, C, measure, checkpoint, tell, options, hooks)
+        search, tried = _searched(training, validated, C, measure, checkpoint, tell, options, on_iteration, asked)
         if asked():
             raise KeyboardInterrupt("stopped before the last training")
         best, selected = search.best.options["C"], search.models[tuple(search.best.options.values())]
         search.models.clear()
-        if checkpoint is not None:
-            hooks["checkpoint"] = replace(checkpoint, directory=below(checkpoint.directory, "all"))
-        start: dict[str, Any] = {"warm_start": selected} if chosen.task in (*SINGLE, "auto") and not chosen.distributed else {}
-        model = train(whole, C=best, **options, **hooks, **start)
+        saving = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, "all"))
+        if chosen.task in (*SINGLE, "auto") and not chosen.distributed:
+            options["warm_start"] = selected
+        model = train(whole, C=best, **options, on_iteration=on_iteration, checkpoint=saving, stop=asked)
         model = with_origin(model, None if store is not None else made_of)
         if stop is None and asked():
             warn("training was interrupted; the model is the best so far")
@@ -204,15 +203,18 @@ def fit(
 
 
 def _searched(
-    training: Dataset, validated: Dataset, C: Any, measure: str | None, checkpoint: CheckpointOptions | None,
-    tell: Callable[[str], None], options: dict[str, Any], hooks: dict[str, Any],
+    training: Dataset, validated: Dataset, C: float | Sequence[float] | None, measure: str | None,
+    checkpoint: CheckpointOptions | None, tell: Callable[[str], None], options: dict[str, Any], on_iteration: Observer | None,
+    stop: Callable[[], bool],
 ) -> tuple[Search, dict[float, float]]:  # fmt: skip
     """(the search with the best C, {C: its measure}). While the best is at an end of the grid, the next value there is tried."""
     Cs: Sequence[float] = FIRST if C is None else [C] if isinstance(C, int | float) else list(C)
     best, tried = None, dict[float, float]()
     while Cs:
         saving = checkpoint and replace(checkpoint, directory=below(checkpoint.directory, f"C={min(Cs):g}"))
-        search = Search(training, values_of("C", Cs), [{}], options, measure, checkpoint=saving, **hooks)
+        search = Search(
+            training, values_of("C", Cs), [{}], options, measure, on_iteration=on_iteration, checkpoint=saving, stop=stop
+        )
         search.on_validation(validated)
         for cell in search.cells.values():
             tried[cell.options["C"]] = cell.mean
@@ -221,21 +223,22 @@ def _searched(
             best = search
         at = best.best.options["C"]
         ends = {at * 10} if at == max(tried) else {at / 10} if at == min(tried) else set()
-        Cs = [float(f"{end:.6g}") for end in ends if LEAST <= end <= MOST] if C is None and not hooks["stop"]() else []
+        Cs = [float(f"{end:.6g}") for end in ends if LEAST <= end <= MOST] if C is None and not stop() else []
     assert best is not None
     return best, tried
 
 
 @contextmanager
 def _ready(
-    data: Any, label: str | None, store: str | os.PathLike | None, more: dict[str, Any], group: str | None, chosen: TrainOptions,
-    resume: bool,
-) -> Iterator[tuple[Dataset, Sequence[TableFile], list[str], dict[str, Any] | None]]:  # fmt: skip
+    data: object, label: str | None, store: str | os.PathLike | None, more: dict[str, Any], group: str | None,
+    chosen: TrainOptions, resume: bool,
+) -> Iterator[tuple[Dataset, Sequence[TableFile], list[str], dict[str, object] | None]]:  # fmt: skip
     """(the rows of `data`, converted to a store unless they are in one or are arrays; the files of a table that they were made
     of, remarks, and their origin)."""
     data, wanted = framed(data), more.get("format", "auto")
-    path = isinstance(data, str | os.PathLike)
-    kind, paths = find_files([os.fspath(data)], wanted) if path else (FRAME.name if is_frame(data) else STORE.name, [])
+    kind, paths = FRAME.name if is_frame(data) else STORE.name, list[str]()
+    if isinstance(data, str | os.PathLike):
+        kind, paths = find_files([os.fspath(data)], wanted)
     if kind == STORE.name:
         if label is not None or more or store is not None:
             said = "label" if label is not None else "store" if store is not None else "convert"
@@ -250,8 +253,9 @@ def _ready(
     if files and group is not None:
         more = with_id(more, group)
     guesses: list[str] = []
-    how: dict[str, Any] = {"place": store, "on_told": guesses.append, "resume": resume and store is not None}
-    with stored(data, label, more, chosen.scratch, chosen.memory, **how) as (rows, made_of):
+    resume &= store is not None
+    made = stored(data, label, more, chosen.scratch, chosen.memory, place=store, on_told=guesses.append, resume=resume)
+    with made as (rows, made_of):
         yield opened(rows), files, [spelled(sentence) for sentence in guesses], made_of
 
 
@@ -296,7 +300,7 @@ def _moments(data: Dataset) -> tuple[float, float, float]:
     return float(sums[0]), float(sums[1]), float(sums[2])
 
 
-def share_of(validation: Any) -> float:
+def share_of(validation: object) -> float:
     """The share of the rows that `validation` ("20%", 0.2) specifies. Raises UsageError."""
     share = part_of(validation) if isinstance(validation, str) else validation
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < 1.0:

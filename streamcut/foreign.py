@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -24,13 +24,16 @@ from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.linear import LinearModel
 from streamcut.problem import FREE, NONE, REGULARISED, Problem
 
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Foreign:
-    """weights (d,) or (d, K) and intercept, a number or (K,), float64, with fields of Problem as far as they are recorded.
+    """weights (d,) or (d, K) and intercept, a number or (K,), float64, and the problem as far as it is recorded.
 
     what      the model, for messages
-    said      fields of Problem by name, `options` as a dict
+    lacks     what it does not say of the problem: C, loss, intercept; options are those that it says
     per_row   its C is that of mean losses, to be divided by the number of rows
     balanced  classes weigh rows ÷ (2 · their rows)
     words     the labels as the model has them, where they are no numbers; or where it regresses on labels
@@ -40,10 +43,11 @@ class Foreign:
     what: str
     weights: np.ndarray
     intercept: float | np.ndarray
-    said: dict[str, Any] = field(default_factory=dict)
+    problem: Problem
+    lacks: tuple[str, ...] = ()
     per_row: bool = False
     balanced: bool = False
-    words: tuple[Any, ...] | None = None
+    words: tuple[object, ...] | None = None
     divisors: np.ndarray | None = None
 
     def __post_init__(self) -> None:
@@ -51,17 +55,16 @@ class Foreign:
             raise UsageError(f"{self.what}: its weights are not all finite numbers, so it has no objective")
 
     def completed(
-        self, C: float | None = None, loss: str | None = None, intercept: Any = None, epsilon: float | None = None
+        self, C: float | None = None, loss: str | None = None, intercept: str | float | None = None, epsilon: float | None = None
     ) -> Foreign:
         """The model with what it does not say, or should have said. Raises UsageError, naming what is still missing."""
-        said, several = dict(self.said), self.weights.ndim == 2
-        said |= {name: value for name, value in (("C", C), ("loss", loss)) if value is not None}
-        said |= {} if intercept is None else intercept_of(intercept)
-        said["options"] = said.get("options", {}) | ({} if epsilon is None else {"epsilon": epsilon})
-        named, joint = said.get("loss"), self.said.get("loss")
-        record = ROW_LOSSES.get(named or "")
-        missing = [f"--{name}" for name in (record.options if record else ()) if name not in said["options"]]
-        missing += [f"--{name}" for name in ("C", "loss", "intercept") if name not in said]
+        problem, several = self.problem, self.weights.ndim == 2
+        joint = "" if "loss" in self.lacks else problem.loss
+        named, options = loss or joint, dict(problem.options) | ({} if epsilon is None else {"epsilon": epsilon})
+        record = ROW_LOSSES.get(named)
+        missing = [f"--{name}" for name in (record.options if record else ()) if name not in options]
+        given = {"C": C, "loss": loss, "intercept": intercept}
+        missing += [f"--{name}" for name in self.lacks if given[name] is None]
         if missing:
             raise UsageError(f"{self.what} does not say what it minimises; give {', '.join(missing)}")
         if joint in JOINT_LOSSES and named != joint:
@@ -70,25 +73,22 @@ class Foreign:
             raise UsageError(
                 f"{self.what} has one score per row; the {named} loss is of several classes, which have a score each"
             )
-        if named in JOINT_LOSSES and said["intercept"] == FREE:
+        if intercept is not None:
+            problem = with_intercept(problem, intercept)
+        if named in JOINT_LOSSES and problem.intercept == FREE:
             raise UsageError(
                 f"intercept 'free': certify takes the {named} loss of several classes with a bias feature "
                 "(--intercept 1, a constant column of X), or none; one against the rest may have free ones"
             )
-        if said["intercept"] == NONE and np.any(self.intercept):
+        if problem.intercept == NONE and np.any(self.intercept):
             most = float(np.abs(self.intercept).max())
             raise UsageError(f"{self.what} has an intercept of {most:g}; give --intercept=free or the bias feature's value")
-        said["task"] = "multiclass" if several else "regression" if record and record.targets == "numbers" else "binary"
-        whole = replace(self, said=said, per_row=self.per_row and C is None)
-        TrainOptions(**whole.problem.training())  # raises for losses of another task and numbers out of bounds
-        return whole
+        task = "multiclass" if several else "regression" if record and record.targets == "numbers" else "binary"
+        problem = replace(problem, task=task, loss=named, options=tuple(options.items()), C=problem.C if C is None else C)
+        TrainOptions(**problem.training())  # raises for losses of another task and numbers out of bounds
+        return replace(self, problem=problem, lacks=(), per_row=self.per_row and C is None)
 
-    @property
-    def problem(self) -> Problem:
-        """What it minimises, as far as this does not depend on rows."""
-        return Problem(**self.said | {"options": tuple(self.said["options"].items())})
-
-    def in_numbers(self, data: Any) -> Any:
+    def in_numbers(self, data: object) -> object:
         """(X, y, …) with labels as numbers, where they are words to the model; other data as it is."""
         if self.words is None or not isinstance(data, tuple):
             return data
@@ -98,7 +98,7 @@ class Foreign:
             raise BadInputError(f"{self.what} knows labels {self._names()}, and the data has others")
         if lacking := [word for word in self.words if not (y == word).any()]:
             raise BadInputError(f"{self.what} knows labels {self._names()}, and the data has no {lacking[0]!r}")
-        numbers = np.asarray(self.said.get("labels") or (-1.0, 1.0))
+        numbers = np.asarray(self.problem.labels or (-1.0, 1.0))
         return (X, numbers[np.searchsorted(words, y)], *weight)
 
     def _names(self) -> str:
@@ -138,17 +138,17 @@ class Foreign:
         return None if regresses else labels
 
 
-def intercept_of(said: str | float) -> dict[str, Any]:
-    """The fields of Problem that say "free", "none", or the value of a constant feature whose weight is regularised."""
+def with_intercept(problem: Problem, said: str | float) -> Problem:
+    """`problem` with an intercept "free", "none", or of a constant feature of this value, whose weight is regularised."""
     if said in (FREE, NONE):
-        return {"intercept": said, "bias": float(said == FREE)}
+        return replace(problem, intercept=str(said), bias=float(said == FREE))
     try:
         value = float(said)
     except ValueError:
         value = np.nan
     if not (np.isfinite(value) and value >= 0.0):
         raise UsageError(f"intercept {said!r}: it is 'free', 'none', or the value of a bias feature whose weight is regularised")
-    return {"intercept": REGULARISED if value else NONE, "bias": value}
+    return replace(problem, intercept=REGULARISED if value else NONE, bias=value)
 
 
 # --- estimators of scikit-learn -------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ _KINDS = {
 _SCALERS = ("StandardScaler", "MaxAbsScaler")
 
 
-def foreign(model: Any) -> Foreign:
+def foreign(model: BaseEstimator) -> Foreign:
     """What a live object says. Raises UsageError, naming what has no counterpart."""
     name = type(model).__name__
     if type(model).__module__.split(".")[0] != "sklearn":
@@ -192,29 +192,34 @@ def foreign(model: Any) -> Foreign:
         return _one_vs_rest(model)
     if name not in _KINDS:
         raise UsageError(f"{name} has no counterpart here; these have one: {', '.join(_KINDS)}")
-    if not hasattr(model, "coef_"):
+    if (fitted := _of(model, "coef_")) is None:
         raise UsageError(f"{name} is not fitted")
-    said, params = _problem(name, model.get_params()), model.get_params()
-    coef = np.asarray(model.coef_, np.float64)
+    problem, params = _problem(name, model.get_params()), model.get_params()
+    coef, classes, per_row = np.asarray(fitted, np.float64), _of(model, "classes_"), _KINDS[name].C == "1/mean alpha"
     outputs, intercept = coef.reshape(-1, coef.shape[-1]), np.atleast_1d(np.asarray(model.intercept_, np.float64))
     if len(outputs) == 1:
         if params.get("multi_class") == "crammer_singer":
             raise UsageError(f"{name}(multi_class='crammer_singer'): of two classes it has no counterpart here")
-        result = Foreign(name, outputs[0].copy(), float(intercept[0]), said, per_row=_KINDS[name].C == "1/mean alpha")
-    elif not hasattr(model, "classes_"):
+        result = Foreign(name, outputs[0].copy(), float(intercept[0]), problem, per_row=per_row)
+    elif classes is None:
         raise UsageError(f"{name} has {len(outputs)} outputs; certify takes classes, or one number")
     else:  # without intercepts there is a single 0
         if name == "LogisticRegression" and params["solver"] != "liblinear" and params.get("multi_class") != "ovr":
-            said["loss"] = "softmax"
+            problem = replace(problem, loss="softmax")
         elif params.get("multi_class") == "crammer_singer":
-            said["loss"] = HINGE_OF_CLASSES
+            problem = replace(problem, loss=HINGE_OF_CLASSES)
         intercept = np.resize(intercept, len(outputs))
-        result = Foreign(name, np.ascontiguousarray(outputs.T), intercept, said, per_row=_KINDS[name].C == "1/mean alpha")
-    return _with_classes(result, model.classes_, params.get("class_weight")) if hasattr(model, "classes_") else result
+        result = Foreign(name, np.ascontiguousarray(outputs.T), intercept, problem, per_row=per_row)
+    return result if classes is None else _with_classes(result, classes, params.get("class_weight"))
 
 
-def _problem(name: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Fields of Problem by the parameters of an estimator of this name."""
+def _of(model: BaseEstimator, name: str) -> Any:
+    """Attribute `name` of an estimator, None if it has none: many only exist once it is fitted, or with some parameters."""
+    return getattr(model, name, None)
+
+
+def _problem(name: str, params: dict[str, Any]) -> Problem:
+    """The problem that an estimator of this name solves, by its parameters."""
     kind, penalty, ratio = _KINDS[name], params.get("penalty", "l2"), params.get("l1_ratio")
 
     def refuse(parameter: str, why: str) -> UsageError:
@@ -237,49 +242,51 @@ def _problem(name: str, params: dict[str, Any]) -> dict[str, Any]:
     if not params.get("fit_intercept", True):
         fit = NONE
     loss = kind.losses[asked]
-    options = [(name, float(params["epsilon"])) for name in ROW_LOSSES[loss].options]
+    options = tuple((name, float(params["epsilon"])) for name in ROW_LOSSES[loss].options)
     C = float(strength) if kind.C == "C" else 1.0 / float(strength)
-    return {"loss": loss, "options": dict(options), "C": C, **intercept_of(fit)}
+    return with_intercept(Problem(loss=loss, options=options, C=C), fit)
 
 
-def _with_classes(base: Foreign, classes: Any, weights: Any) -> Foreign:
+def _with_classes(base: Foreign, classes: np.ndarray, weights: Mapping[object, float] | str | None) -> Foreign:
     """`base` with labels and weights of classes, unless its loss is of numbers: it regresses on −1 and 1."""
-    names = tuple(label.item() if hasattr(label, "item") else label for label in classes)
+    names = tuple(label.item() if isinstance(label, np.generic) else label for label in classes)
     numbers = all(isinstance(name, int | float) for name in names)
-    several, said, words = base.weights.ndim == 2, dict(base.said), None if numbers else names
+    several, problem, words = base.weights.ndim == 2, base.problem, None if numbers else names
     if several and weights is not None:
         raise UsageError(f"{base.what}: class weights of several classes; give (X, y, row weights) with class_weight=None")
-    if said["loss"] not in JOINT_LOSSES and ROW_LOSSES[said["loss"]].targets == "numbers":
+    if problem.loss not in JOINT_LOSSES and ROW_LOSSES[problem.loss].targets == "numbers":
         if weights is not None:
             raise UsageError(f"{base.what}(class_weight): give (X, y, row weights) with class_weight=None instead")
         return replace(base, words=names)
-    said["labels"] = tuple(map(float, names)) if numbers else tuple(map(float, range(len(names)))) if several else (-1.0, 1.0)
-    if weights is not None and weights != "balanced":
+    labels = tuple(map(float, names)) if numbers else tuple(map(float, range(len(names)))) if several else (-1.0, 1.0)
+    problem = replace(problem, labels=labels)
+    if weights is not None and not isinstance(weights, str):
         low, high = (float(weights.get(name, 1.0)) for name in names)
         if min(low, high) <= 0.0:
             raise UsageError(f"{base.what}: class weights {weights}: they must be above 0")
-        said |= {"C": said["C"] * low, "positive_weight": high / low}
-    return replace(base, said=said, words=words, balanced=weights == "balanced")
+        problem = replace(problem, C=problem.C * low, positive_weight=high / low)
+    return replace(base, problem=problem, words=words, balanced=weights == "balanced")
 
 
-def _one_vs_rest(model: Any) -> Foreign:
+def _one_vs_rest(model: BaseEstimator) -> Foreign:
     """OneVsRestClassifier: one problem per class, read from its estimators."""
-    if not hasattr(model, "estimators_"):
+    if _of(model, "estimators_") is None:
         raise UsageError("OneVsRestClassifier is not fitted")
     what = f"OneVsRestClassifier of {type(model.estimator).__name__}"
-    if getattr(model, "multilabel_", False) or len(model.estimators_) != len(model.classes_):
+    if _of(model, "multilabel_") or len(model.estimators_) != len(model.classes_):
         raise UsageError(
             f"{what} has {len(model.estimators_)} outputs for {len(model.classes_)} labels; certify takes several classes"
         )
     parts = [foreign(one) for one in model.estimators_]
     d = len(parts[0].weights)
-    if any(one.divisors is not None or one.balanced or "positive_weight" in one.said or len(one.weights) != d for one in parts):
+    weighed = [one.balanced or one.problem.positive_weight != 1.0 for one in parts]
+    if any(weighed) or any(one.divisors is not None or len(one.weights) != d for one in parts):
         raise UsageError(f"{what}: its estimators scale, or weigh classes; scale before it, and give (X, y, row weights)")
     W, b = np.column_stack([one.weights for one in parts]), np.array([one.intercept for one in parts])
     return _with_classes(replace(parts[0], what=what, weights=W, intercept=b), model.classes_, None)
 
 
-def _pipeline(model: Any) -> Foreign:
+def _pipeline(model: BaseEstimator) -> Foreign:
     """Scalers and an estimator: the problem is in scaled features, and centring goes into a free intercept."""
     *before, (_, last) = model.steps
     fitted = foreign(last)
@@ -292,11 +299,11 @@ def _pipeline(model: Any) -> Foreign:
             raise UsageError(
                 f"Pipeline: step {name!r} is a {kind}; {' and '.join(_SCALERS)} are folded into the problem, others not"
             )
-        scale = np.ones(d) if getattr(scaler, "scale_", None) is None else np.asarray(scaler.scale_, np.float64)
-        if getattr(scaler, "with_mean", False):
+        scale = np.ones(d) if _of(scaler, "scale_") is None else np.asarray(scaler.scale_, np.float64)
+        if _of(scaler, "with_mean"):
             shift = shift + np.asarray(scaler.mean_, np.float64)  # a step gives ((x ÷ divisors − shift) − centre) ÷ scale
         shift, divisors = shift / scale, divisors * scale
-    if shift.any() and fitted.said["intercept"] != FREE:
+    if shift.any() and fitted.problem.intercept != FREE:
         raise UsageError("Pipeline: centred features are the same problem only with a free intercept; use with_mean=False")
     intercept = fitted.intercept - shift @ fitted.weights
     return replace(fitted, divisors=divisors, intercept=intercept, what=f"Pipeline with {fitted.what}")
@@ -354,11 +361,11 @@ def _liblinear(path: str, text: str) -> Foreign:
         raise CorruptError(f"{path}: {len(values):,} weights for {d:,} features{' and a bias' * has_bias}{suffix}")
     W = values.reshape(-1, scores)
     intercepts = W[d] * bias if has_bias else np.zeros(scores)
-    said: dict[str, Any] = {"loss": loss, **intercept_of(max(bias, 0.0))}
-    return _made(path, W[:d], intercepts, numbers[::-1] if scores == 1 else numbers, said)
+    problem = with_intercept(Problem(loss=loss), max(bias, 0.0))
+    return _made(path, W[:d], intercepts, numbers[::-1] if scores == 1 else numbers, problem, ("C",))
 
 
-def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
+def _json(path: str, record: dict[str, Any], expect: Callable[[int], None]) -> Foreign:
     """What `export --to json` writes, or the same by hand: features (from 0), weights (one list per score), intercepts."""
     if record.get("recipe") is not None:
         raise UsageError(f"{path} has a recipe for its features; certify the model file that it was made from")
@@ -374,14 +381,17 @@ def _json(path: str, record: Any, expect: Callable[[int], None]) -> Foreign:
     labels = np.array(record.get("labels") or [], np.float64)
     if K > 1 and len(labels) != K:
         raise UsageError(f"{path} has {K} scores per row, but no numbers as their labels")
-    return _made(path, w, np.array(intercepts), labels.tolist(), {})
+    return _made(path, w, np.array(intercepts), labels.tolist(), Problem(), ("C", "loss", "intercept"))
 
 
-def _made(path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], said: dict[str, Any]) -> Foreign:
+def _made(
+    path: str, W: np.ndarray, intercepts: np.ndarray, labels: list[float], problem: Problem, lacks: tuple[str, ...]
+) -> Foreign:
     """The model of weights (d, K); labels (negative, positive) of one score, or one per score."""
     if len(intercepts) == 1:
         if len(labels) not in (0, 2):
             raise CorruptError(f"{path}: one score per row, but {len(labels)} labels; two classes have two, numbers none")
-        return Foreign(path, W[:, 0].copy(), float(intercepts[0]), said | {"labels": tuple(labels) or None})
+        return Foreign(path, W[:, 0].copy(), float(intercepts[0]), replace(problem, labels=tuple(labels) or None), lacks)
     order = np.argsort(labels)
-    return Foreign(path, np.ascontiguousarray(W[:, order]), intercepts[order], said | {"labels": tuple(sorted(labels))})
+    problem = replace(problem, labels=tuple(sorted(labels)))
+    return Foreign(path, np.ascontiguousarray(W[:, order]), intercepts[order], problem, lacks)

@@ -7,19 +7,24 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
 from streamcut.data.inputs import Raw, rows_of
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.ceiling import Ceiling, RowBytes
-from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts
+from streamcut.foundation.chunk import Chunk, concatenate, copied, group_starts, is_sparse
 from streamcut.foundation.shown import unknown, warn
 from streamcut.io.manifest import Manifest
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.models.files import as_model
 from streamcut.models.model import Model
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray
+
+    from streamcut.certified import CertifiedAnswers, Certifier
 
 ANSWERS = {  # the columns of each kind of answer
     "labels": ("label",),
@@ -34,7 +39,7 @@ SCORES_AT_ONCE = 1 << 20  # bounds the memory for a shard of very many short row
 
 def predict(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     *,
     answer: str = "labels",
     ignore_extra_features: bool = False,
@@ -42,8 +47,8 @@ def predict(
     strict: bool = False,
     raw: Raw | None = None,
     memory: str = "auto",
-    trained_on: Any = None,
-) -> Any:
+    trained_on: object = None,
+) -> Answers | CertifiedAnswers:
     """See streamcut.api."""
     if answer not in ANSWERS:
         raise UsageError(f"answer: {unknown(answer, ANSWERS)}")
@@ -53,11 +58,14 @@ def predict(
     model = as_model(model, lambda size: None if ceiling is None else ceiling.expect_model(size))
     reading = raw or Raw(index_base=index_base, labelled=False)
     reading.strict |= strict
-    answers = None if answer == "certified" else _of_few(model, data, answer, reading)
+    answers: Answers | CertifiedAnswers | None = None if answer == "certified" else _of_few(model, data, answer, reading)
     if answers is None:
-        how: dict[str, Any] = {"ignore_extra_features": ignore_extra_features, "raw": reading, "ceiling": ceiling}
-        proof: dict[str, Any] = {"trained_on": trained_on, "memory": memory} if answer == "certified" else {}
-        answers = _predicted(model, framed(data), answer, how, proof)
+        certifier = None
+        if answer == "certified":
+            from streamcut.certified import Certifier  # which others need not load
+
+            certifier = Certifier(model, trained_on, memory)
+        answers = _predicted(model, framed(data), answer, ignore_extra_features, reading, ceiling, certifier)
     if isinstance(answers, Answers):
         answers.unseen = reading.unseen
     if ceiling is not None:
@@ -67,21 +75,26 @@ def predict(
     return answers
 
 
-def as_rows(model: Model, data: Any, ignore_extra_features: bool) -> Any:
+def as_rows(model: Model, data: object, ignore_extra_features: bool) -> object:
     """An array as rows with dummy labels; anything else unchanged. Raises BadInputError for another width."""
     if not _is_array(model, data):
         return data
-    data = data if hasattr(data, "shape") else np.atleast_2d(np.asarray(data, np.float64))
-    width = data.shape[1] if data.ndim == 2 else -1
+    X = data if _shaped(data) else np.atleast_2d(np.asarray(data, np.float64))
+    width = X.shape[1] if len(X.shape) == 2 else -1
     if width < model.n_features or (width > model.n_features and not ignore_extra_features):
-        raise BadInputError(f"X has shape {data.shape}, but the model has {model.n_features} features")
-    return data, np.zeros(data.shape[0])
+        raise BadInputError(f"X has shape {X.shape}, but the model has {model.n_features} features")
+    return X, np.zeros(X.shape[0])
 
 
-def _is_array(model: Model, data: Any) -> bool:
+def _shaped(data: object) -> TypeGuard[np.ndarray | sparray]:
+    """Whether `data` is an array or a sparse matrix, of whatever library."""
+    return hasattr(data, "shape")
+
+
+def _is_array(model: Model, data: object) -> bool:
     """Whether `data` is an array of features, and no frame that the recipe of `model` makes features of."""
     by_recipe = is_frame(data) and model.recipe is not None and model.recipe.table is not None
-    return not by_recipe and (hasattr(data, "shape") or isinstance(data, list))
+    return not by_recipe and (_shaped(data) or isinstance(data, list))
 
 
 class Answers(np.ndarray):
@@ -89,10 +102,10 @@ class Answers(np.ndarray):
 
     unseen: Mapping[str, int] = MappingProxyType({})
 
-    def __array_finalize__(self, source: Any) -> None:
-        self.unseen = getattr(source, "unseen", Answers.unseen)
+    def __array_finalize__(self, source: object) -> None:
+        self.unseen = source.unseen if isinstance(source, Answers) else Answers.unseen
 
-    def __array_wrap__(self, array: np.ndarray, context: Any = None, return_scalar: bool = False) -> Any:
+    def __array_wrap__(self, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Any:
         return array[()] if return_scalar else np.asarray(array)  # results computed from answers are plain arrays
 
 
@@ -103,9 +116,9 @@ def warn_of(unseen: Mapping[str, int]) -> None:
         warn(f"{said} (strict=True refuses such rows)")
 
 
-def _many(data: Any) -> bool:
+def _many(data: object) -> bool:
     """Whether `data` is more than a few rows in memory, for which `auto` need not be checked."""
-    return not (isinstance(data, list | Mapping) or math.prod(getattr(data, "shape", (_FEW,))) < _FEW)
+    return not (isinstance(data, list | Mapping) or (_shaped(data) and math.prod(data.shape) < _FEW))
 
 
 def _of_few(model: Model, data: Any, output: str, raw: Raw) -> Answers | None:
@@ -136,31 +149,35 @@ def _answered(model: Model, scores: np.ndarray, output: str) -> np.ndarray:
     return np.asarray(scores if output == "scores" else model.probabilities_of(scores))
 
 
-def _are_dicts(data: Any) -> bool:
+def _are_dicts(data: object) -> bool:
     """Whether `data` is one row as a dict, or a few."""
     if isinstance(data, Mapping):
         return True
     return isinstance(data, list) and 0 < len(data) <= _FEW_ROWS and all(isinstance(row, Mapping) for row in data)
 
 
-def _predicted(model: Model, data: Any, answer: str, how: dict[str, Any], proof: dict[str, Any]) -> Any:
-    k, ceiling = model.scores_per_row, how["ceiling"]
+def _predicted(
+    model: Model, data: object, answer: str, ignore_extra: bool, raw: Raw, ceiling: Ceiling | None, certifier: Certifier | None
+) -> Answers | CertifiedAnswers:
+    k = model.scores_per_row
     # bytes a row: parts, then all, then words
     kept = {"labels": 40 + 24 * k, "scores": 16 * k, "probabilities": 64 * k, "certified": 96}[answer]
-    if _is_array(model, data) and answer != "certified":
-        if how["ignore_extra_features"] and not isinstance(data, list) and data.shape[1] > model.n_features:
+    if _is_array(model, data) and certifier is None:
+        if ignore_extra and _shaped(data) and data.shape[1] > model.n_features:
             data = data[:, : model.n_features]
         if ceiling is not None:
-            entries, rows = (math.prod(data.shape), data.shape[0]) if hasattr(data, "shape") else (len(data), len(data))
-            entries = getattr(data, "nnz", entries)
+            entries = rows = len(data) if isinstance(data, list) else 0
+            if _shaped(data):
+                entries, rows = data.nnz if is_sparse(data) else math.prod(data.shape), data.shape[0]
             ceiling.expect([(f"{rows:,} rows in CSR form", 20 * entries + 8 * rows), ("answers", (40 + kept) * rows)])
         return _answered(model, model.decision_function(data), answer).view(Answers)
-    certified, columns = answer == "certified", ANSWERS[answer]
-    rows = as_rows(model, data, how["ignore_extra_features"]) if certified else data
-    parts = zip(*answered(model, rows, columns, **proof, **how, kept=(kept, kept)), strict=True)
+    columns = ANSWERS[answer]
+    data = data if certifier is None else as_rows(model, data, ignore_extra)
+    chunks = scored_chunks(model, data, ignore_extra_features=ignore_extra, raw=raw, ceiling=ceiling, kept=(kept, kept))
+    parts = zip(*answered(model, chunks, columns, certifier), strict=True)
     first, *others = [np.concatenate(column) for column in parts] or [np.empty(0)] * len(columns)
     first = np.asarray(model.in_label_words(first)) if columns[0] == "label" else first
-    if not certified:
+    if certifier is None:
         return first.view(Answers)
     from streamcut.certified import CertifiedAnswers
 
@@ -168,18 +185,11 @@ def _predicted(model: Model, data: Any, answer: str, how: dict[str, Any], proof:
 
 
 def answered(
-    model: Model, data: Any, columns: Sequence[str], *, trained_on: Any = None, memory: str = "auto", **how: Any
+    model: Model, chunks: Iterator[tuple[Chunk, np.ndarray]], columns: Sequence[str], certifier: Certifier | None = None
 ) -> Iterator[tuple[np.ndarray, ...]]:
-    """These `columns`, some rows at a time: label (n,), a number; score, probability (n,) or (n, classes); proved, low, high.
-
-    trained_on, memory   for what is proved, as `predict` takes them; how: arguments of `scored_chunks`
-    """
-    certifier: Any = None
-    if "proved" in columns:
-        from streamcut.certified import Certifier  # which others need not load
-
-        certifier = Certifier(model, trained_on, memory)
-    for chunk, scores in scored_chunks(model, data, **how):
+    """These `columns` of `scored_chunks`: label (n,), a number; score, probability (n,) or (n, classes); of what `certifier`
+    proves also proved, low, high."""
+    for chunk, scores in chunks:
         parts = [model.labels_of_chunk(chunk, scores)] if "label" in columns else []
         if certifier is not None:
             parts += certifier.answers(chunk, scores)
@@ -192,7 +202,7 @@ def answered(
 
 def scored_chunks(
     model: Model,
-    data: Any,
+    data: object,
     *,
     ignore_extra_features: bool = False,
     raw: Raw | None = None,

@@ -17,10 +17,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import combinations
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamcut.compiler.first_use import NOTICE, first_use
 from streamcut.foundation.units import format_bytes
+
+if TYPE_CHECKING:
+    from streamcut.execution.runner import Runner
 
 EVERY = {"live": 0.2, "notebook": 1.0, "lines": 30.0}  # least seconds between lines; the first and the last are always shown
 _FRAME = 0.125  # seconds between looks at the pass
@@ -30,12 +33,21 @@ _WINDOW, _FEWEST = 12, 4  # the last iterations, by which the time left is estim
 _LONGEST = 10 * 365 * 86400  # seconds: a slower gap counts as not falling
 
 
+@runtime_checkable
+class Bounded(Protocol):
+    """A record of a solver whose bound tells how far it is from its end."""
+
+    seconds: float
+    gap: float
+    allowed_gap: float
+
+
 class Display:
     """Use inside `with`; call it with every record of a solver. `style`: "live", "lines", "notebook", "json" or "quiet"."""
 
     def __init__(self, style: str) -> None:
         self.style = style
-        self._runner: Any = None
+        self._runner: Runner | None = None
         self._outlook = ""  # what training waits for, besides the progress of the pass
         self._ended = threading.Event()
         self._announced: Callable[[], None] = first_use.announce
@@ -70,7 +82,7 @@ class Display:
             on_last_line("")
             first_use.announce = self._announced
 
-    def watch(self, runner: Any) -> None:
+    def watch(self, runner: Runner) -> None:
         """Show the progress of the passes of `runner` (streamcut.execution.runner) on the last line of a terminal."""
         self._runner = runner
 
@@ -93,7 +105,7 @@ class Display:
         """Show a streamcut.solvers.progress.Record. With `gap` and `allowed_gap` the time left is shown, too."""
         if self.style == "quiet":
             return
-        left = self._left(record) if hasattr(record, "allowed_gap") else None
+        left = self._left(record) if isinstance(record, Bounded) else None
         if self.style == "json":
             from streamcut.models.files import plain
 
@@ -106,7 +118,7 @@ class Display:
         if time.monotonic() - self._last >= EVERY[self.style]:
             self._flush()
 
-    def _left(self, record: Any) -> float | None:
+    def _left(self, record: Bounded) -> float | None:
         """Seconds until the gap is within the tolerance, if it goes on falling as in the last iterations; None while unknown.
 
         The rate is the median of the slopes of log(gap) over time between all pairs of them (Theil and Sen): a third of all

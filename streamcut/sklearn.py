@@ -8,7 +8,7 @@ declarations of options (streamcut.options), so a new option is a parameter at o
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
@@ -26,6 +26,10 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import LOG_ODDS
 from streamcut.prediction import predict
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.utils import Tags
+
 __all__ = [
     "KernelSVM",
     "LinearSVM",
@@ -39,9 +43,9 @@ __all__ = [
 _ALL_CLASSES = {"logistic": "softmax"}  # losses of two classes, and what they are for several at once
 
 
-def _probable(estimator: Any) -> bool:
+def _probable(estimator: Estimator) -> bool:
     """Whether a classifier has probabilities, or will have them once it is fitted."""
-    model = getattr(estimator, "model_", None)
+    model = vars(estimator).get("model_")
     if model is not None:
         return model.has_probabilities
     return _ALL_CLASSES.get(estimator.loss, estimator.loss) in LOG_ODDS
@@ -68,7 +72,7 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
     _usual: ClassVar = {"task": "auto", "class_weight": None}
     transitions_ = of_model(lambda self: self.model_.transitions)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: object = None, groups: ArrayLike | None = None) -> Self:
         """Train on `X` (n × d) and `y` (n), or on a store: its path, or opened; `groups` (n): the sequence of each row."""
         if self.task not in ("auto", "sequence"):
             raise UsageError(f"task: {self.task!r} is neither 'auto' nor 'sequence'")
@@ -131,39 +135,39 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
             )
         return codes
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """Scores, float64 (n,) or (n, classes), of the rows of an array, a frame or a store; of sequences without transitions."""
         return self._scores(X)
 
-    def predict(self, X: Any, groups: Any = None) -> np.ndarray:
+    def predict(self, X: object, groups: ArrayLike | None = None) -> np.ndarray:
         """The classes of the rows of an array, a frame or a store; `groups` (n): the sequence of each row."""
         check_is_fitted(self, "model_")
         if self.model_.task != "sequence":
             labels = self.model_.labels_of(self.decision_function(X))
         elif is_stored(X):
-            labels = predict(self.model_, X)
+            labels = np.asarray(predict(self.model_, X))
         else:
-            X = self._validated(X, reset=False)
-            sequence = np.arange(X.shape[0]) if groups is None else column_or_1d(groups)
-            check_consistent_length(X, sequence)
-            order, labels = np.argsort(sequence, kind="stable"), np.empty(X.shape[0])
-            labels[order] = self.model_.predict(X[order], sequence[order])  # type: ignore[call-arg]
+            Z = self._validated(X, reset=False)
+            sequence = np.arange(Z.shape[0]) if groups is None else column_or_1d(groups)
+            check_consistent_length(Z, sequence)
+            order, labels = np.argsort(sequence, kind="stable"), np.empty(Z.shape[0])
+            labels[order] = self.model_.predict(Z[order], sequence[order])
         return self.classes_[np.searchsorted(self._labels, labels)]
 
     @available_if(_probable)
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         """Probabilities of the classes, float64 (n, K); only for losses that imply them, and after `calibrate`."""
         check_is_fitted(self, "model_")
         positive = self.model_.probabilities_of(self.decision_function(X))
         return positive if positive.ndim == 2 else np.column_stack([1.0 - positive, positive])
 
     @available_if(_probable)
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: object) -> np.ndarray:
         """Logarithms of `predict_proba`; −∞ where a probability is too small for a number."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def calibrate(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def calibrate(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Fit probabilities on held-out rows, arrays or a store: Platt's for two classes, else a softmax of scores."""
         check_is_fitted(self, "model_")
         if is_stored(X):
@@ -175,7 +179,7 @@ class StreamcutClassifier(ClassifierMixin, Estimator):
         self.model_ = calibrate(self.model_, data)
         return self
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: object = None, groups: ArrayLike | None = None) -> float:
         """Mean accuracy on an array with labels, or on a store."""
         if is_stored(X):
             return float(self.evaluate(X).accuracy)
@@ -214,7 +218,7 @@ class StreamcutRegressor(RegressorMixin, Estimator):
 
     _tasks = ("regression",)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Train on `X` (n × d) and targets `y` (n), or on a store: its path, or opened."""
         if is_stored(X):
             return self._fit(self._stored(X, y=y, sample_weight=sample_weight), task="regression")
@@ -222,12 +226,12 @@ class StreamcutRegressor(RegressorMixin, Estimator):
         self._fit(MemoryDataset(X, y.astype(np.float64), weight=weight), task="regression")
         return self._with_support(X, np.zeros(len(y), np.int64))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """Predicted numbers, float64 (n,): the scores, or e^score for "poisson"."""
         scores = self._scores(X)
         return self.model_.labels_of(scores)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """R² on an array with targets, or on a store."""
         return float(self.evaluate(X).r2) if is_stored(X) else super().score(X, y, sample_weight)
 
@@ -243,12 +247,12 @@ class StreamcutRanker(Estimator):
 
     _tasks = ("ranking",)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, groups: ArrayLike | None = None) -> Self:
         """Train on `X` (n × d), numbers `y` (n) and the query of each row (n; None: a single query), or on a store."""
         if is_stored(X):
             return self._fit(self._stored(X, y=y, groups=groups), task="ranking")
@@ -259,13 +263,13 @@ class StreamcutRanker(Estimator):
             raise ValueError(f"all labels are {y[0]:g}: there is nothing to rank (n_samples={len(y)})")
         return self._fit(grouped(X, y, None, groups), task="ranking")
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """Scores, float64 (n,), of the rows of an array, a frame or a store: higher ones come first."""
         return self._scores(X)
 
     predict = decision_function
 
-    def score(self, X: Any, y: Any = None, groups: Any = None) -> float:
+    def score(self, X: object, y: object = None, groups: ArrayLike | None = None) -> float:
         """Fraction of pairs within a query with different labels that are in the right order (ties count half)."""
         if not is_stored(X):
             check_is_fitted(self, "model_")
@@ -293,21 +297,21 @@ class StreamcutOutlierDetector(OutlierMixin, Estimator):
 
     offset_ = of_model(lambda self: -self.model_.intercept)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: object, y: object = None) -> Self:
         """Train on the rows of `X` (n × d) or of a store; `y` is ignored."""
         if is_stored(X):
             return self._fit(self._stored(X), task="one-class")
-        X = self._validated(X, reset=True)
-        return self._fit(MemoryDataset(X, np.ones(X.shape[0])), task="one-class")
+        Z = self._validated(X, reset=True)
+        return self._fit(MemoryDataset(Z, np.ones(Z.shape[0])), task="one-class")
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """How far inside the plane rows of an array, a frame or a store are, float64 (n,); below 0 outside."""
         return self._scores(X)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: object) -> np.ndarray:
         """⟨w, x⟩, float64 (n,), of the rows of an array or a store."""
         return self._scores(X) + self.offset_
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """1 for rows inside, −1 for those outside, int64 (n,)."""
         return np.where(self._scores(X) > 0.0, 1, -1)

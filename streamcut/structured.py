@@ -137,7 +137,7 @@ def train(
     progress = Progress(rule, on_iteration, stop=stop)
     pinned = frozenset(range(len(dataset.manifest.shards))) if isinstance(dataset, MemoryDataset) else frozenset[int]()
     with Runner(Feed(dataset, pinned), plan_lanes(statistics), stop=progress.stop) as runner:
-        oracle: Any = StructuredOracle(runner, task, C=chosen.C)
+        oracle = StructuredOracle(runner, task, C=chosen.C)
         try:
             solution = _SOLVERS[solver](oracle, progress, max_cuts=plain(max_cuts))
         except Interrupted:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -39,10 +38,14 @@ from streamcut.jobs.job import Job, check_weights, lowerable, smallest_change, w
 from streamcut.jobs.linear import threads_wanted
 from streamcut.models.checkpoint import Checkpoints
 from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.progress import Display, columns, line, shown_by
 from streamcut.solvers.progress import Observer, Progress, Record, StoppingRule
 from streamcut.strategy import choose, job_class
+
+if TYPE_CHECKING:
+    from streamcut.execution.cluster import Cluster
 
 log = logging.getLogger(__name__)
 run_log = logging.getLogger("streamcut.run")  # the progress of a training, which the command line shows in its own way
@@ -55,12 +58,12 @@ _DASK = 32 * 10**6  # the same
 
 
 def train(
-    data: Any,
+    data: object,
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     on_iteration: Observer | None = None,
-    callback: Callable[[Any], Any] | None = None,
+    callback: Callable[[Any], object] | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
@@ -78,9 +81,11 @@ def train(
             rows = opened(held.enter_context(measurable(validation, recipe, chosen.scratch, chosen.memory)))
             chosen = replace(chosen, validation=NamedRows(rows, validation))
         asked = stop or held.enter_context(first_interrupt_asks())
-        hooks: dict[str, Any] = {"scheduler": scheduler, "on_plan": on_plan, "stop": lambda: bool(halted) or asked()}
-        hooks["display"] = held.enter_context(shown_by(progress))
-        run = held.enter_context(Session(place, chosen, **hooks))
+        display = held.enter_context(shown_by(progress))
+        session = Session(
+            place, chosen, scheduler=scheduler, on_plan=on_plan, stop=lambda: bool(halted) or asked(), display=display
+        )
+        run = held.enter_context(session)
         record = run.progress(on_iteration, callback and (lambda now: halted.extend([True] * (callback(now) is True))))
         record.started = since
         if (saving := CheckpointOptions.of(checkpoint)) is not None:
@@ -94,7 +99,7 @@ def train(
 def checked(options: dict[str, Any]) -> tuple[TrainOptions, Any]:
     """`options` of `train` as TrainOptions, and the scheduler, which may be a distributed.Client. Raises UsageError."""
     expect_known("train", options, TrainOptions.__dataclass_fields__)
-    scheduler: Any = options.get("scheduler", "threads")
+    scheduler = options.get("scheduler", "threads")
     if hasattr(scheduler, "scheduler_info"):  # a distributed.Client
         options = {**options, "scheduler": scheduler.scheduler.address}
     return TrainOptions(**options), scheduler
@@ -108,7 +113,7 @@ class Session:
 
     def __init__(
         self,
-        data: str | os.PathLike | Dataset,
+        data: object,
         options: TrainOptions,
         *,
         scheduler: Any,
@@ -135,7 +140,7 @@ class Session:
         check_weights(self.dataset.manifest.statistics, options)
         self._choose(options)
         self._stack = ExitStack()
-        self._cluster: Any = None
+        self._cluster: Cluster | None = None
 
     def _choose(self, options: TrainOptions) -> None:
         """Choose the solver. One chosen by "auto" is dropped where memory is too small for it."""
@@ -179,7 +184,7 @@ class Session:
 
         return Progress(rule, observe, stop=self.stop)
 
-    def checkpoints(self, options: CheckpointOptions, **identity: Any) -> Checkpoints:
+    def checkpoints(self, options: CheckpointOptions, **identity: object) -> Checkpoints:
         """The checkpoints of this run, open until it ends; `identity` is added to that of its job."""
         identity = self.job.identity(self.dataset.manifest.fingerprint, self.plan) | identity
         return self._stack.enter_context(Checkpoints(options, identity))
@@ -202,13 +207,13 @@ class Session:
         peak = (here := peak_bytes()) + (0 if self._cluster is None else sum(self._cluster.peaks.values()))
         counted = here if self._cluster is None or not self._cluster.local else peak  # remote workers have limits of their own
         warn_of_peak(self.plan.budget, counted, self._peak_before if counted == here else 0)
-        resources: dict[str, Any] = {
+        resources = {
             "budget": self.plan.budget,
             "planned": self.plan.total,
             "peak": peak,
             "readings": self.readings.value,
+            "plan": [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)],
         }
-        resources["plan"] = [*self.plan.lines, ("pinned shards", self.plan.pinned_bytes)]
         parameters = model.parameters | ({} if self._paths is None else {"data": self._paths})
         return replace(model, resources=resources, parameters=parameters)
 
@@ -218,7 +223,7 @@ class Session:
         if isinstance(data, OccurringDataset):
             model, data = with_all_features(model, data), data.inner
         if isinstance(data, ScaledDataset):
-            linear: Any = model  # only linear problems are scaled
+            linear = cast(LinearModel, model)  # only linear problems are scaled
             model = replace(linear, weights=np.ascontiguousarray((linear.weights.T / data.divisors).T))
         if self.options.maps:
             from streamcut.jobs import kernel_data
@@ -229,12 +234,14 @@ class Session:
     def _compare_recipes(self) -> None:
         """Raise BadInputError when the warm-start model or the validation data has features of another recipe, or other numbers
         for the same labels."""
-        opening: tuple[tuple[str, Callable[[Any], Any]], ...] = (("warm_start", as_model), ("validation", opened))
-        for name, opens in opening:
-            if (other := getattr(self.options, name)) is not None:
-                theirs, what = opens(other).recipe, f"{name}: {self.options.as_dict()[name]}"
-                require_same(self.dataset.recipe, theirs, what, "the data")
-                require_same_numbers(self.dataset.recipe, theirs, what, "the data")
+        options, ours = self.options, self.dataset.recipe
+        start = None if options.warm_start is None else as_model(options.warm_start)
+        rows = None if options.validation is None else opened(options.validation)
+        for name, other in (("warm_start", start), ("validation", rows)):
+            if other is not None:
+                what = f"{name}: {options.as_dict()[name]}"
+                require_same(ours, other.recipe, what, "the data")
+                require_same_numbers(ours, other.recipe, what, "the data")
 
     def _prepare(self) -> None:
         chosen, manifest = self.options, self.dataset.manifest
@@ -246,8 +253,8 @@ class Session:
             self.job, self.plan = self.planned()
             runner = partial(Runner, Feed(self.dataset, self.plan.pinned))
         row_state = RowState(manifest.statistics.n_rows, scratch_folder(chosen.scratch) if self.plan.spilled else None)
-        settings: Any = {"ahead": self.plan.streamed.ahead, "row_state": row_state, "stop": self.stop}
-        self.runner = runner(self.job.lanes, self.job.workers, **settings)
+        ahead = self.plan.streamed.ahead
+        self.runner = runner(self.job.lanes, self.job.workers, ahead=ahead, row_state=row_state, stop=self.stop)
         self.runner.feed.readings = self.readings
         self._stack.enter_context(self.runner)
         sizes = f"{manifest.statistics.n_rows:,}", f"{manifest.statistics.n_features:,}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from statistics import fmean, pstdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,11 @@ from streamcut.models.model import Model
 from streamcut.options.option import declared
 from streamcut.training import checked, train
 
-_HOOKS = ("measure", "on_model", "on_trained", "on_iteration", "checkpoint", "stop")  # of a search
+if TYPE_CHECKING:
+    from streamcut.grids.search import Tried
+    from streamcut.io.tables.files import TableFile
+    from streamcut.solvers.progress import Observer
+
 _FIRST = ("C", "l1", "gamma", "budget", "nu")  # the order of options in tables; others follow as given
 
 
@@ -44,9 +48,9 @@ class Tuned(Shown):
     best: Cell
     cells: list[Cell]
     table: list[dict[str, Any]] = field(default_factory=list)
-    resources: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, object] = field(default_factory=dict)
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         best = self.best
         return {**best.options, best.measure: best.mean, "tried": len(self.cells), "model": type(self.model).__name__}
 
@@ -64,7 +68,7 @@ class CrossValidated(Shown):
 
     table: list[dict[str, Any]]
     measure: str
-    resources: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, object] = field(default_factory=dict)
 
     def values(self, measure: str | None = None) -> list[float]:
         """A measure of each fold; None: `measure`."""
@@ -79,14 +83,17 @@ class CrossValidated(Shown):
         """Standard deviation over the folds."""
         return pstdev(self.values())
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         converged = sum(bool(line.get("converged")) for line in self.table)
         return {"folds": len(self.table), self.measure: self.mean, "deviation": self.deviation, "converged": converged}
 
 
 def tune(
-    data: Any, grid: Mapping[str, Sequence[Any]], *, validation: Any, folds: int | None, seed: int, group_column: str | None,
-    **options: Any,
+    data: object, grid: Mapping[str, Sequence[object]], *, label: str | None, convert: Mapping[str, object] | None,
+    validation: object, folds: int | None, seed: int, group_column: str | None, measure: str | None,
+    on_model: Callable[[dict[str, Any], int, Tried], None] | None,
+    on_trained: Callable[[dict[str, Any], int | None, Model], None] | None, on_iteration: Observer | None,
+    checkpoint: CheckpointOptions | str | None, stop: Callable[[], bool] | None, **options: Any,
 ) -> Tuned:  # fmt: skip
     """See streamcut.api."""
     if unknown := sorted(set(grid) - set(GRID)) or not grid:
@@ -101,20 +108,20 @@ def tune(
     Cs = points.pop("C", [1.0] if "C" not in options else [options.pop("C")])
     others = [dict(zip(points, values, strict=True)) for values in product(*points.values())]
     with ExitStack() as held:
-        search, made_of = held.enter_context(_searching(data, Cs, others, seed, options))
-        whole = search.data
+        room = options.get("scratch"), options.get("memory", "auto")
+        rows, made_of = held.enter_context(stored(data, label, convert, *room))
+        seeded, saving = _seeded(options, others[0], Cs[0], seed), CheckpointOptions.of(checkpoint)
+        whole = opened(rows)
+        search = Search(whole, Cs, others, seeded, measure, on_model, on_trained, on_iteration, saving, stop)
         if validation is not None:
-            how = options.get("scratch"), options.get("memory", "auto")
-            search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *how))))
+            search.on_validation(opened(held.enter_context(measurable(validation, whole.recipe, *room))))
         else:
             search.on_folds(folds_of(whole, folds, seed, group_column), everything=True)
         best = search.best
         model = search.models.get(tuple(best.options.values()))
         if model is None:
-            hooks: dict[str, Any] = {"on_iteration": search.on_iteration, "stop": search.stop}
-            if search.checkpoint is not None:
-                hooks["checkpoint"] = replace(search.checkpoint, directory=below(search.checkpoint.directory, "best"))
-            model = train(whole, **search.options, **best.options, **hooks)
+            saving = saving and replace(saving, directory=below(saving.directory, "best"))
+            model = train(whole, **search.options, **best.options, on_iteration=on_iteration, checkpoint=saving, stop=stop)
             search.resources["readings"] += model.resources["readings"]
             if "bytes_read" in search.resources:
                 search.resources["bytes_read"] += model.history[-1]["bytes_read"]
@@ -122,16 +129,17 @@ def tune(
 
 
 def cross_validate(
-    data: Any, *, convert: Mapping[str, Any] | None, folds: int, seed: int, group_column: str | None, time_column: str | None,
-    **options: Any,
+    data: object, *, label: str | None, convert: Mapping[str, object] | None, folds: int, seed: int, group_column: str | None,
+    time_column: str | None, measure: str | None, on_iteration: Observer | None, checkpoint: CheckpointOptions | str | None,
+    stop: Callable[[], bool] | None, **options: Any,
 ) -> CrossValidated:  # fmt: skip
     """See streamcut.api."""
-    Cs, column = [options.pop("C", 1.0)], "group_column" if time_column is None else "time_column"
+    C, column = options.pop("C", 1.0), "group_column" if time_column is None else "time_column"
     by = time_column if time_column is not None else None if group_column == "qid" else group_column
     if time_column is not None and group_column not in ("qid", None):
         raise UsageError("group_column and time_column: give one of them")
-    files: list[Any] = []
-    conversion = dict(convert or {})
+    files: list[TableFile] = []
+    conversion: dict[str, Any] = dict(convert or {})
     if by is not None:
         from streamcut.data.row_columns import files_of, with_id  # loads Arrow, which other trainings do not need
 
@@ -142,7 +150,10 @@ def cross_validate(
             raise UsageError(f"convert: with {moved[0]} the rows are not those of the table whose column defines the folds")
         if time_column is None:
             conversion = with_id(conversion, by)
-    with _searching(data, Cs, [{}], seed, {**options, "convert": conversion or None}) as (search, _):
+    room = options.get("scratch"), options.get("memory", "auto")
+    with stored(data, label, conversion or None, *room) as (rows, _):
+        seeded, saving = _seeded(options, {}, C, seed), CheckpointOptions.of(checkpoint)
+        search = Search(opened(rows), [C], [{}], seeded, measure, on_iteration=on_iteration, checkpoint=saving, stop=stop)
         if by is None:
             search.on_folds(folds_of(search.data, folds, seed, group_column), everything=False)
         else:
@@ -153,17 +164,10 @@ def cross_validate(
     return CrossValidated(search.table, cell.measure, search.resources)
 
 
-@contextmanager
-def _searching(
-    data: Any, Cs: Sequence[float], others: list[dict[str, Any]], seed: int, options: dict[str, Any]
-) -> Iterator[tuple[Search, dict[str, Any] | None]]:
-    """(a search over the rows of `data`, the `origin` of a store made of them); `options`: of `train`, rows and the search."""
-    label, convert, *values = (options.pop(name, None) for name in ("label", "convert", *_HOOKS))
-    hooks = dict(zip(_HOOKS, values, strict=True))
-    hooks["checkpoint"] = CheckpointOptions.of(hooks["checkpoint"])
-    with stored(data, label, convert, options.get("scratch"), options.get("memory", "auto")) as (place, made_of):
-        draws = seed and "seed" not in others[0] and checked({**options, **others[0], "C": Cs[0]})[0].has("seed")
-        yield Search(opened(place), Cs, others, {**options, "seed": seed} if draws else options, **hooks), made_of
+def _seeded(options: dict[str, Any], point: dict[str, Any], C: float, seed: int) -> dict[str, Any]:
+    """`options` with the seed of the folds, where the solver draws and a `point` of the grid does not say how."""
+    draws = seed and "seed" not in point and checked({**options, **point, "C": C})[0].has("seed")
+    return {**options, "seed": seed} if draws else options
 
 
 def values_of(name: str, values: Sequence[Any]) -> list[Any]:
@@ -175,7 +179,7 @@ def values_of(name: str, values: Sequence[Any]) -> list[Any]:
     return values if any(isinstance(value, str) for value in values) else sorted(values)
 
 
-def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:
+def _by_groups(files: list[TableFile], column: str, folds: int, seed: int) -> Iterator[np.ndarray]:
     """Which rows each fold holds out, bool (n): groups in random order, dealt to the folds in turn."""
     from streamcut.data.row_columns import keys_of_groups
 
@@ -187,7 +191,7 @@ def _by_groups(files: list[Any], column: str, folds: int, seed: int) -> Iterator
         yield (order[codes] % folds) == fold
 
 
-def _by_time(files: list[Any], column: str, folds: int) -> Iterator[np.ndarray]:
+def _by_time(files: list[TableFile], column: str, folds: int) -> Iterator[np.ndarray]:
     """int8 (n) for each fold: 1 for the rows it holds out, 0 for those before, −1 for those after; equal times stay together."""
     from streamcut.data.row_columns import times_of_rows
 

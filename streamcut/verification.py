@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class Verification:
 
 
 def verify(
-    model: Model | str | os.PathLike, data: Any, *, max_passes: int = PASSES, memory: str = "auto", force: bool = False
+    model: Model | str | os.PathLike, data: object, *, max_passes: int = PASSES, memory: str = "auto", force: bool = False
 ) -> Verification:
     """See streamcut.api."""
     ceiling = Ceiling(memory)
@@ -158,8 +158,9 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
     else:
         value, offset = global_objective(model, data, problem, memory)
         values = [value]
-        if offset is not None and not abs(model.intercept + offset) <= AGREEMENT * abs(offset) + value.error:
-            wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {model.intercept:.10g} is not minus that")
+        intercept = float(model.intercept)
+        if offset is not None and not abs(intercept + offset) <= AGREEMENT * abs(offset) + value.error:
+            wrong.append(f"the offset of its plane is {offset:.10g}, and its intercept {intercept:.10g} is not minus that")
     rows, recorded = data.manifest.statistics.n_rows, model.certificates
     checks = [Verification(rows, True, c, *F) for c, F in zip(recorded, values, strict=True)]
     checks = [replace(one, problems=tuple(_misstated(one))) for one in checks]
@@ -172,8 +173,8 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
 
         part = _PART if len(checks) == 1 else _PART_OF_CLASS
         gaps = [(one.primal - one.recorded.lower_bound) / one.primal if one.primal > 0.0 else 0.0 for one in checks]
-        limits: dict[str, Any] = {"tol": None, "tol_relative": max(part * min(gaps), _LEAST), "max_passes": passes}
-        trained = train(data, **problem, **limits, memory=memory, on_iteration=see, stop=lambda: bool(decided))
+        problem |= {"tol": None, "tol_relative": max(part * min(gaps), _LEAST), "max_passes": passes, "memory": memory}
+        trained = train(data, **problem, on_iteration=see, stop=lambda: bool(decided))
         if trained.labels != model.labels or not math.isclose(trained.C, model.C, rel_tol=AGREEMENT):
             wrong.append(f"training on these rows has labels {trained.labels} and C {trained.C:.10g}, it has other ones")
         passed = trained.history[-1]["passes"]
@@ -181,7 +182,7 @@ def _proved(model: LinearModel, data: Dataset, passes: int, memory: str) -> Veri
     if len(checks) == 1:
         return replace(checks[0], problems=(*wrong, *checks[0].problems))
     wrong += [f"class {number}: {clause}" for number, one in enumerate(checks) for clause in one.problems]
-    primal, error = (math.fsum(getattr(one, name) for one in checks) for name in ("primal", "error"))
+    primal, error = math.fsum(one.primal for one in checks), math.fsum(one.error for one in checks)
     proved = [one.lower_bound for one in checks if one.lower_bound is not None]
     bound = math.fsum(proved) if len(proved) == len(checks) else None
     return Verification(rows, True, certificate_of(recorded), primal, error, bound, checks[0].passes, tuple(wrong), tuple(checks))
@@ -205,9 +206,9 @@ def _misstated(check: Verification) -> Iterator[str]:
 def _compared(one: Verification, new: Certificate, passes: int) -> Verification:
     """`one` with what a certificate of a new training adds."""
     c, wrong = one.recorded, list[str]()
-    for name, what in (("c_bar", "C times the sum of weights"), ("unit", "the unit of mean losses")):
-        if not math.isclose(getattr(c, name), getattr(new, name), rel_tol=AGREEMENT):
-            wrong.append(f"{what} is {getattr(new, name):.10g}, not {getattr(c, name):.10g}")
+    for what, old, now in (("C times the sum of weights", c.c_bar, new.c_bar), ("the unit of mean losses", c.unit, new.unit)):
+        if not math.isclose(old, now, rel_tol=AGREEMENT):
+            wrong.append(f"{what} is {now:.10g}, not {old:.10g}")
     if new.primal < c.lower_bound - one.slack:
         wrong.append(f"weights were found that reach {new.primal:.10g}, below the lower bound {c.lower_bound:.10g}")
     return replace(one, lower_bound=new.lower_bound, passes=passes, problems=tuple(wrong))

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from streamcut.compiled import second_order
 from streamcut.data.datasets import labelled
@@ -52,7 +53,12 @@ class StandardErrors(NamedTuple):
 
 
 def standard_errors(
-    model: Model | str | os.PathLike, data: Any, *, robust: bool = False, clusters: Any = None, memory: str = "auto"
+    model: Model | str | os.PathLike,
+    data: object,
+    *,
+    robust: bool = False,
+    clusters: ArrayLike | None = None,
+    memory: str = "auto",
 ) -> StandardErrors:
     """See streamcut.api."""
     ceiling = Ceiling(memory)
@@ -67,7 +73,7 @@ def standard_errors(
         return _tested(trained, _errors(trained, rows, ceiling, robust, clusters))
 
 
-def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, clusters: Any) -> np.ndarray:
+def _errors(model: LinearModel, rows: Dataset, ceiling: Ceiling, robust: bool, clusters: ArrayLike | None) -> np.ndarray:
     """The standard error of each weight, float64 (D,), and of the bias feature, last."""
     loss = model.problem.loss
     ridge = _penalty(model, rows)
@@ -150,7 +156,7 @@ def _matrix(chunk: Chunk, D: int, bias: float) -> sp.csr_array:
     return sp.hstack([X, sp.csr_array(np.full((chunk.n_rows, 1), bias))], format="csr") if bias else X
 
 
-def _codes(data: Dataset, clusters: Any) -> np.ndarray:
+def _codes(data: Dataset, clusters: ArrayLike | None) -> np.ndarray:
     """The index of each row's cluster, from 0, int64 (n,)."""
     n = data.manifest.statistics.n_rows
     if isinstance(clusters, str):

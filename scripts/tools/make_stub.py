@@ -36,7 +36,7 @@ def with_options(name: str) -> Signature:
     there = {parameter.name for parameter in parameters}
     for field in OPTIONS[name].__dataclass_fields__.values():
         if field.name not in there:
-            kind = "Any" if field.name == "scheduler" else str(field.type)  # a distributed.Client, too
+            kind = "object" if field.name == "scheduler" else str(field.type)  # a distributed.Client, too
             parameters.append(Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=kind))
     return plain.replace(parameters=parameters)
 

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 @verb("streamcut.fitting", TrainOptions, command="From a table to a validated model in one go.")
 def fit(
-    data: Any,
+    data: object,
     label: str | None = None,
     *,
     validation: str | float = "20%",
     group_column: str | None = None,
     time_column: str | None = None,
     store: str | os.PathLike | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     C: float | Sequence[float] | None = None,
     measure: str | None = None,
     on_told: Callable[[str], None] | None = None,
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
-    **options: Any,
+    **options: object,
 ) -> Fitted:
     """Make features of `data`, choose C on held-out rows, train on all rows, and report how good the model is.
 
@@ -76,7 +76,7 @@ def fit(
 
 @verb("streamcut.io.conversion.convert", ConvertOptions, command="Convert text, tables or matrices to a store.")
 def convert(
-    inputs: Any,
+    inputs: object,
     output: str | os.PathLike,
     *,
     progress: Callable[[Progress], None] | None = None,
@@ -109,17 +109,17 @@ def convert(
 
 @verb("streamcut.training", TrainOptions, command="Train a model: linear with a certificate, or with a kernel; choose options.")
 def train(
-    data: Any,
+    data: object,
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     on_iteration: Observer | None = None,
-    callback: Callable[[Any], Any] | None = None,
+    callback: Callable[[Any], object] | None = None,
     on_plan: Callable[[MemoryPlan], None] | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
     progress: bool | Display = False,
-    **options: Any,
+    **options: object,
 ) -> Model:
     """Train a linear or kernel model: for two classes, linear, min ½‖w‖² + C Σ u_i ℓ(y_i⟨w, x_i⟩), ℓ the hinge by default.
 
@@ -153,22 +153,22 @@ def train(
 
 @verb("streamcut.tuning", TrainOptions)
 def tune(
-    data: Any,
-    grid: Mapping[str, Sequence[Any]],
+    data: object,
+    grid: Mapping[str, Sequence[object]],
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
-    validation: Any = None,
+    convert: Mapping[str, object] | None = None,
+    validation: object = None,
     folds: int | None = None,
     seed: int = 0,
     group_column: str | None = "qid",
     measure: str | None = None,
-    on_model: Callable[[dict[str, Any], int, Tried], None] | None = None,
-    on_trained: Callable[[dict[str, Any], int | None, Model], None] | None = None,
+    on_model: Callable[[dict[str, object], int, Tried], None] | None = None,
+    on_trained: Callable[[dict[str, object], int | None, Model], None] | None = None,
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
-    **options: Any,
+    **options: object,
 ) -> Tuned:
     """Train a model for every point of `grid` and return the best.
 
@@ -205,10 +205,10 @@ def tune(
 
 @verb("streamcut.tuning", TrainOptions)
 def cross_validate(
-    data: Any,
+    data: object,
     *,
     label: str | None = None,
-    convert: Mapping[str, Any] | None = None,
+    convert: Mapping[str, object] | None = None,
     folds: int = 5,
     seed: int = 0,
     group_column: str | None = "qid",
@@ -217,7 +217,7 @@ def cross_validate(
     on_iteration: Observer | None = None,
     checkpoint: CheckpointOptions | str | None = None,
     stop: Callable[[], bool] | None = None,
-    **options: Any,
+    **options: object,
 ) -> CrossValidated:
     """Train with the same `options` on all folds but one and measure on that one, for each fold in turn.
 

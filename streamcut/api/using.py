@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from streamcut.api.verb import verb
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from sklearn.base import BaseEstimator
+
     from streamcut.certification import Certified
     from streamcut.data.inputs import Raw
     from streamcut.evaluation import Evaluation
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 @verb("streamcut.prediction", command="Print labels or scores for rows.")
 def predict(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     *,
     answer: str = "labels",
     ignore_extra_features: bool = False,
@@ -32,7 +35,7 @@ def predict(
     strict: bool = False,
     raw: Raw | None = None,
     memory: str = "auto",
-    trained_on: Any = None,
+    trained_on: object = None,
 ) -> Any:
     """The predictions of `model` for all rows of `data`, in their order; `unseen` counts what did not fit the model's recipe.
 
@@ -74,7 +77,7 @@ def predict(
 @verb("streamcut.evaluation", command="Measure a model on labelled rows.")
 def evaluate(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     *,
     ignore_extra_features: bool = False,
     index_base: int | None = None,
@@ -117,11 +120,11 @@ def evaluate(
 @verb("streamcut.reports.weights", command="Explain the scores of rows, feature by feature; print weights.")
 def explain(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     *,
     top: int | None = 10,
-    label: Any = None,
-    against: Any = None,
+    label: str | float | None = None,
+    against: object = None,
     strict: bool = False,
     raw: Raw | None = None,
 ) -> list[Explanation]:
@@ -151,7 +154,7 @@ def explain(
 
 @verb("streamcut.reports.weights")
 def weights(
-    model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
+    model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: str | float | None = None
 ) -> list[Weight]:
     """The weights of `model` that are not 0, class by class, each with its intercept first.
 
@@ -169,7 +172,12 @@ def weights(
 
 @verb("streamcut.weight_errors")
 def standard_errors(
-    model: Model | str | os.PathLike, data: Any, *, robust: bool = False, clusters: Any = None, memory: str = "auto"
+    model: Model | str | os.PathLike,
+    data: object,
+    *,
+    robust: bool = False,
+    clusters: ArrayLike | None = None,
+    memory: str = "auto",
 ) -> StandardErrors:
     """Standard errors, z and p of the weights of a linear model with loss "logistic", "squared" or "poisson", in one pass.
 
@@ -184,7 +192,7 @@ def standard_errors(
 
 
 @verb("streamcut.calibration", command="Fit probabilities for a model on validation rows.")
-def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "auto") -> Model:
+def calibrate(model: Model | str | os.PathLike, data: object, *, memory: str = "auto") -> Model:
     """`model`, of two or several classes, with probabilities fitted on `data`.
 
     model    a model, or the path of its file
@@ -211,7 +219,7 @@ def calibrate(model: Model | str | os.PathLike, data: Any, *, memory: str = "aut
 @verb("streamcut.verification", command="Prove or refute a model's certificate, or prove one of any linear model.")
 def verify(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     *,
     max_passes: int = 100,
     memory: str = "auto",
@@ -243,8 +251,8 @@ def verify(
 
 @verb("streamcut.certification")
 def certify(
-    model: Any,
-    data: Any,
+    model: Model | BaseEstimator | str | os.PathLike,
+    data: object,
     passes: int = 3,
     *,
     C: float | None = None,
@@ -279,7 +287,7 @@ def report(
     model: Model | str | os.PathLike,
     path: str | os.PathLike | None = None,
     *,
-    data: Any = None,
+    data: object = None,
     feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
     force: bool = False,

@@ -6,9 +6,12 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from streamcut.options.option import documented
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _Verb = TypeVar("_Verb", bound=Callable)
 
@@ -18,7 +21,7 @@ class Verb(Protocol):
 
     __name__: str
     home: str
-    options: Any
+    options: object
     command: str
 
     def __call__(self, *arguments: Any, **named: Any) -> Any: ...
@@ -27,7 +30,7 @@ class Verb(Protocol):
 VERBS: dict[str, Verb] = {}
 
 
-def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb], _Verb]:
+def verb(home: str, options: type[DataclassInstance] | None = None, command: str = "") -> Callable[[_Verb], _Verb]:
     """A decorator: the function is that of the same name in the module `home`, which gets all arguments, with the defaults that
     are said here; ... stands for its own default. `options` is the record of its **options; `command` says what the command of
     that name does, "": there is none."""
@@ -44,7 +47,7 @@ def verb(home: str, options: Any = None, command: str = "") -> Callable[[_Verb],
         usual = {name: value for name, value in usual.items() if value not in (..., inspect.Parameter.empty)}
 
         @wraps(function)
-        def run(*arguments: Any, **named: Any) -> Any:
+        def run(*arguments: object, **named: object) -> object:
             taken = ordered[: len(arguments)]
             if len(arguments) > len(ordered) or (names and not names >= named.keys()) or not named.keys().isdisjoint(taken):
                 signature.bind(*arguments, **named)  # raises TypeError; for each row that is predicted it would take too long

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import NoReturn, TextIO
 
 import click
 from click.shell_completion import shell_complete
@@ -99,7 +99,7 @@ class _Commands(click.Group):
             return None
         from streamcut.cli.made import command
 
-        run = getattr(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}"), cmd_name, None)
+        run = vars(import_module(f"streamcut.cli.{_HOMES.get(cmd_name, 'using')}")).get(cmd_name)
         return configurable(command(cmd_name, run), cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -107,7 +107,7 @@ class _Commands(click.Group):
             raise click.UsageError(f"No such command {args[0]!r}; {meant(args[0], COMMANDS) or 'see streamcut --help'}", ctx)
         return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         with _in_words_of_commands(), _warnings_as_notes():
             return super().invoke(ctx)
 
@@ -130,7 +130,7 @@ class _NoFrames:
     """Hides pandas: pyarrow would import it, in a fifth of a second, to learn that a number is not a frame."""
 
     @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
             raise ModuleNotFoundError("commands have no frames", name=name)
 
@@ -215,11 +215,14 @@ def _warnings_as_notes() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         others = warnings.showwarning
 
-        def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+        def show(
+            message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:  # fmt: skip
             if category is UserWarning:
                 click.echo(f"note: {visible(str(message))}", err=True)
             else:
-                others(message, category, *where, **more)
+                others(message, category, filename, lineno, file, line)
 
         warnings.showwarning = show
         yield

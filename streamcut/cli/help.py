@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import click
 
@@ -33,13 +32,21 @@ def _print_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
 
 def help_all() -> click.Option:
     """The option --help-all of every command."""
-    more: dict[str, Any] = {"hidden": True, "help": "Show all options, and exit."}
-    return click.Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_all, **more)
+    return click.Option(
+        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_print_all, hidden=True,
+        help="Show all options, and exit.",
+    )  # fmt: skip
 
 
 def is_whole(ctx: click.Context) -> bool:
     """Whether the full help was requested."""
     return bool(ctx.meta.get(_ALL))
+
+
+class Grouped(click.Option):
+    """An option that help lists under the heading `group`."""
+
+    group = ""
 
 
 class Command(click.Command):
@@ -72,10 +79,10 @@ class Command(click.Command):
         formatter.write(ending)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[Any]] = {}
+        sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)) is not None:
-                sections.setdefault(getattr(parameter, "group", ""), []).append(record)
+                sections.setdefault(parameter.group if isinstance(parameter, Grouped) else "", []).append(record)
         last = sections.pop("")
         for title, records in {**sections, "Output" if sections else "Options": last}.items():
             with formatter.section(title):

@@ -14,12 +14,12 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, Field
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import click
 
 from streamcut import api
-from streamcut.cli.help import Command
+from streamcut.cli.help import Command, Grouped
 from streamcut.cli.output import is_unfinished, print_json, print_table, refuse_existing
 from streamcut.compiler.first_use import first_use
 from streamcut.config import CheckpointOptions
@@ -28,6 +28,12 @@ from streamcut.foundation.shown import meant
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import SCORED, Raw
 from streamcut.options.option import Option, default_of, flag, options_of
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from click.shell_completion import CompletionItem
+
+    from streamcut.api.verb import Verb
 
 _Function = TypeVar("_Function", bound=Callable)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -56,11 +62,14 @@ _TEXTS = {  # what many commands have besides their verbs
 }
 
 
+_MORE: dict[Callable, tuple[click.Parameter, ...]] = {}  # options of a command besides those of its signature and its verb
+
+
 def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
     """A decorator: the command has these options besides those of its signature and its verb."""
 
     def having(function: _Function) -> _Function:
-        function.options = options  # type: ignore[attr-defined]
+        _MORE[function] = options
         return function
 
     return having
@@ -69,8 +78,8 @@ def has(*options: click.Parameter) -> Callable[[_Function], _Function]:
 def command(name: str, run: Callable | None) -> click.Command:
     """The command `name`, which calls `run`, or the verb of that name and prints what it returns."""
     verb = api.VERBS.get(name)
-    run = run or _printing(verb)
-    more = list(getattr(run, "options", ()))
+    run = run or _printing(cast("Verb", verb))  # a command without a function is a verb
+    more = list(_MORE.get(run, ()))
     prose, texts, examples = _parts(run.__doc__ or "")
     texts = {**_TEXTS, **texts}
     if verb is not None:
@@ -99,10 +108,10 @@ def command(name: str, run: Callable | None) -> click.Command:
     return Command(name, callback=_once_outputs_are_good(name, run, parameters), params=parameters, help=text)
 
 
-def _printing(verb: Any) -> Callable:
+def _printing(verb: Verb) -> Callable:
     """What a command does that has no function here: it takes what its verb takes, and prints the record that it returns."""
 
-    def run(*, as_json: bool = False, **asked: Any) -> None:
+    def run(*, as_json: bool = False, **asked: object) -> None:
         from streamcut.foundation.fields import by_name  # loads NumPy
 
         record = verb(**asked)
@@ -137,7 +146,7 @@ def _once_outputs_are_good(name: str, run: Callable, parameters: list[click.Para
     return call
 
 
-def _signed(name: str, hint: Any, default: Any, text: str) -> click.Option:
+def _signed(name: str, hint: Any, default: object, text: str) -> click.Option:
     kind = next((kind for kind in get_args(hint) if kind is not type(None)), hint) if get_origin(hint) is not Literal else hint
     if get_origin(kind) is Literal:
         kind = Choice(get_args(kind))
@@ -186,7 +195,7 @@ def _quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
 class Choice(click.Choice):
     """click's Choice with suggestions; choices other than texts are converted to texts."""
 
-    def __init__(self, choices: Iterable[Any]) -> None:
+    def __init__(self, choices: Iterable[object]) -> None:
         self._values = {str(choice): choice for choice in choices if choice is not None}
         super().__init__(list(self._values))
 
@@ -201,22 +210,22 @@ class Choice(click.Choice):
 class Several(click.ParamType):
     """One value of another type, or several separated by commas, as a list."""
 
-    def __init__(self, one: Any) -> None:
+    def __init__(self, one: click.ParamType | Callable[[str], object]) -> None:
         self.one = click.types.convert_type(one)
         self.name = f"{'name' if isinstance(self.one, click.Choice) else self.one.name}[,…]"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         return self.one.get_metavar(param, ctx)
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return self.one.shell_complete(ctx, param, incomplete)
 
-    def convert(self, value, param, ctx) -> list[Any]:
+    def convert(self, value, param, ctx) -> list:
         parts = value if isinstance(value, list) else str(value).split(",")
         return [self.one.convert(str(part).strip(), param, ctx) for part in parts]
 
 
-def _seconds(value: Any) -> float:
+def _seconds(value: object) -> float:
     """`90s`, `10m`, `2h`, `1d` as seconds; a bare number other than 0 is refused as ambiguous."""
     match = _DURATION.fullmatch(str(value).strip())
     if match is None and str(value).strip() != "0":
@@ -224,7 +233,7 @@ def _seconds(value: Any) -> float:
     return float(match[1]) * _SECONDS[match[2]] if match else 0.0
 
 
-def _number(value: Any) -> Any:
+def _number(value: str) -> float | str:
     """A number, or a word, which the check of the option accepts or refuses."""
     try:
         return float(value)
@@ -232,16 +241,16 @@ def _number(value: Any) -> Any:
         return value.strip()
 
 
-_KINDS: dict[str, Any] = {"seconds": _seconds, "number": _number, "part": _number}
+_KINDS: dict[str, Callable[[str], float | str]] = {"seconds": _seconds, "number": _number, "part": _number}
 
 
 def options_from(
-    record: Any,
+    record: type[DataclassInstance],
     *,
     only: Collection[str] | None = None,
     without: Collection[str] = (),
     several: Collection[str] = (),
-    **changes: dict[str, Any],
+    **changes: Mapping[str, object],
 ) -> list[click.Parameter]:
     """The options of a record (streamcut.options): `only` these, or all except `without`.
 
@@ -255,7 +264,7 @@ def options_from(
     ]
 
 
-def _type_of(field: Field) -> Any:
+def _type_of(field: Field) -> click.ParamType | Callable[[str], object]:
     """The type of an option on the command line."""
     option: Option = field.metadata["option"]
     if option.choices:
@@ -263,7 +272,7 @@ def _type_of(field: Field) -> Any:
     return _KINDS.get(option.kind) or {"int": int, "float": float, "bool": bool}.get(str(field.type).partition(" ")[0], str)
 
 
-def _recorded(name: str, field: Field, changes: dict[str, Any], several: bool) -> click.Option:
+def _recorded(name: str, field: Field, changes: Mapping[str, object], several: bool) -> click.Option:
     option, default = field.metadata["option"], field.default
     more = {"help": f"{option.help} {option.shell}".strip(), "metavar": option.metavar}
     if field.type == "bool":
@@ -278,17 +287,17 @@ def _recorded(name: str, field: Field, changes: dict[str, Any], several: bool) -
             more |= {"default": _as_written(default, option.kind), "show_default": True}
     written = flag(name, option)
     flag_names = [f"{written}/--no-{written[2:]}" if default is True else written, name]
-    return _grouped(flag_names, changes.get("group", option.group), {**more, **changes})
+    return _grouped(flag_names, str(changes.get("group", option.group)), {**more, **changes})
 
 
-def _grouped(names: list[str], group: str, more: dict[str, Any]) -> click.Option:
+def _grouped(names: list[str], group: str, more: Mapping[str, Any]) -> click.Option:
     """An option that help lists under the heading `group`."""
-    made = click.Option(names, **{name: value for name, value in more.items() if name != "group"})
-    made.group = group  # type: ignore[attr-defined]
+    made = Grouped(names, **{name: value for name, value in more.items() if name != "group"})
+    made.group = group
     return made
 
 
-def _as_written(value: Any, kind: str) -> Any:
+def _as_written(value: Any, kind: str) -> object:
     """A default as written on the command line."""
     if kind != "seconds":
         return f"{value:g}" if isinstance(value, float) else value
@@ -296,14 +305,16 @@ def _as_written(value: Any, kind: str) -> Any:
     return f"{value / _SECONDS[unit]:g}{unit}"
 
 
-def set_option(record: Any, names: Collection[str], of: str, *, several: bool, group: str = "") -> click.Option:
+def set_option(
+    record: type[DataclassInstance], names: Collection[str], of: str, *, several: bool, group: str = ""
+) -> click.Option:
     """--set NAME=VALUE: the options `names` of a record, each of one kind `of` problem or file only, in one option of the command
     line. The command gets {name: value}, a list of values if there may be `several`."""
     written = {flag(name, options_of(record)[name])[2:]: name for name in names}
     StreamcutError.settings.update(written)
 
-    def parsed(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def parsed(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, object]:
+        values: dict[str, object] = {}
         for text in texts:
             name, equals, value = text.partition("=")
             if not equals or (key := written.get(name.replace("_", "-"))) is None or key in values:
@@ -317,7 +328,7 @@ def set_option(record: Any, names: Collection[str], of: str, *, several: bool, g
 
     listed = "; ".join(f"{name}: {options_of(record)[key].help.rstrip('.')}" for name, key in written.items())
     text = f"An option of one {of}; may be given often. {listed}."
-    more: dict[str, Any] = {"multiple": True, "callback": parsed, "metavar": "NAME=VALUE", "help": text}
+    more = {"multiple": True, "callback": parsed, "metavar": "NAME=VALUE", "help": text}
     return _grouped(["--set", "settings"], group, more)
 
 
@@ -336,7 +347,7 @@ TABLE = ("format", "labels_as", "missing_labels", "categorical", "numeric", "sta
          "layer")  # fmt: skip
 
 
-def taken(options: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+def taken(options: dict[str, object], names: Collection[str]) -> dict[str, object]:
     """The options `names` of `convert` that are not at their defaults, removed from `options`."""
     values = {name: options.pop(name) for name in names}
     return {name: value for name, value in values.items() if value != default_of(ConvertOptions, name)}

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
@@ -23,6 +23,9 @@ from streamcut.foundation.units import format_number as number
 from streamcut.io.places.outputs import AppearedError, destination, exists, output
 from streamcut.io.places.remote import expect_bucket, is_url, size_of
 from streamcut.io.stores.spec import MANIFEST
+
+if TYPE_CHECKING:
+    from streamcut.models.model import Model
 
 
 def note(message: str) -> None:
@@ -37,21 +40,21 @@ def note_counts(counters: Mapping[str, int]) -> None:
         note(f"{name}: {times:,}")
 
 
-def csv_line(values: Iterable[Any]) -> bytes:
+def csv_line(values: Iterable[object]) -> bytes:
     """A line of CSV: numbers with all digits, texts without control characters, nothing for None."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow([visible(value) if isinstance(value, str) else value for value in values])
     return text.getvalue().encode()
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One line of JSON on stdout; NumPy's numbers become Python's, nan and infinity, which JSON lacks, null."""
     from streamcut.models.files import plain
 
     click.echo(json.dumps(plain(value), allow_nan=False))
 
 
-def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
+def print_table(rows: Mapping[str, object], *, err: bool = False) -> None:
     """Names and values, one pair per line, on stdout or stderr; None is shown as a dash."""
     names = [visible(name.replace("_", " ")) for name in rows]
     values = [visible(number(value)) for value in rows.values()]
@@ -60,7 +63,7 @@ def print_table(rows: Mapping[str, Any], *, err: bool = False) -> None:
         click.echo(f"{name:<{wide}}  {value:>{high}}", err=err)
 
 
-def print_rows(rows: Sequence[Mapping[str, Any]], *, err: bool = False) -> None:
+def print_rows(rows: Sequence[Mapping[str, object]], *, err: bool = False) -> None:
     """Records with the same names as a table with a header on stdout or stderr; nothing without records."""
     if not rows:
         return
@@ -78,7 +81,7 @@ def counted(count: int, thing: str) -> str:
 def survive_full_stderr() -> None:
     """From now on what stderr cannot take, such as a log on a full disk, is dropped, and work continues."""
     if sys.stderr is not None and sys.stderr is sys.__stderr__:  # not replaced by a test or a notebook
-        sys.stderr = io.TextIOWrapper(_Lossy(2, "w", closefd=False), errors="backslashreplace", line_buffering=True)  # type: ignore
+        sys.stderr = io.TextIOWrapper(_Lossy(2, "w", closefd=False), errors="backslashreplace", line_buffering=True)
 
 
 class _Lossy(io.FileIO):
@@ -150,7 +153,7 @@ def _same_file(first: str | os.PathLike, second: str | os.PathLike) -> bool:
         return os.path.realpath(first) == os.path.realpath(second)
 
 
-def save_trained(model: Any, path: str, replace: bool) -> tuple[str, Exception | None]:
+def save_trained(model: Model, path: str, replace: bool) -> tuple[str, Exception | None]:
     """Write a model that took long to train. Returns where it is, `path`, and None; or a similar free name, if a file appeared
     there meanwhile that may not be replaced, or one in the working directory, if a URL cannot be written to, and the error that
     says so, to be raised in the end."""

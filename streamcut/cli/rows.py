@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import click
 
@@ -22,8 +22,14 @@ from streamcut.foundation.shown import visible, word
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+    import pyarrow.csv as pcsv
+    import pyarrow.parquet as pq
+    from _typeshed import ReadableBuffer
 
+    from streamcut.foundation.files import Sink
     from streamcut.models.model import Model
+    from streamcut.reports.weights import Explanation
+    from streamcut.weight_errors import StandardErrors
 
 _EXPLAINED = ("row", "class", "score", "feature", "name", "value", "contribution")
 _WEIGHTS = ("class", "feature", "name", "weight")
@@ -32,7 +38,8 @@ _WEIGHTS = ("class", "feature", "name", "weight")
 @has(*raw_options("index_base", "format", "keep", "strict"))
 def predict(
     model: str, data: str, *, answer: Literal["labels", "scores", "probabilities", "both", "certified"] = "labels",
-    trained_on: str | None, output: str | None = None, force: bool = False, memory: str, **asked: Any,
+    trained_on: str | None, output: str | None = None, force: bool = False, memory: str, ignore_extra_features: bool = False,
+    **asked: Any,
 ) -> None:  # fmt: skip
     """
     answer   what to print: labels, scores, probabilities (of the positive label, of two), labels and scores (both), or labels,
@@ -42,14 +49,17 @@ def predict(
     """
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
-    from streamcut.prediction import ANSWERS, answered
+    from streamcut.prediction import ANSWERS, answered, scored_chunks
 
     ceiling = Ceiling(memory)
     fitted = load_model(model, ceiling.expect_model)
     if answer == "probabilities":
         fitted.expected_link()  # raises before any work
+    certifier = None
     if answer == "certified":
-        asked |= {"trained_on": trained_on, "memory": memory}
+        from streamcut.certified import Certifier
+
+        certifier = Certifier(fitted, trained_on, memory)
     elif trained_on is not None:
         raise click.UsageError("--trained-on is for --answer certified.")
     names = {**ANSWERS, "both": ("label", "score")}[answer]
@@ -58,10 +68,11 @@ def predict(
     raw = raw_of(asked, labelled=False, keep=kept, named=bool(kept) or ending in (".csv", ".parquet"))
     proved = rows = 0
     with output_file(output, replace=force) as file:
-        write: Any = _Table(file, ending == ".parquet", raw.kept) if raw.named else _Lines(file)
+        write: _Table | _Lines = _Table(file, ending == ".parquet", raw.kept) if raw.named else _Lines(file)
         ceiling.reserve(f"lines of {write.rows:,} rows", write.rows * (200 + 150 * fitted.scores_per_row))
         try:
-            for batch in answered(fitted, data, names, raw=raw, ceiling=ceiling, **asked):
+            chunks = scored_chunks(fitted, data, ignore_extra_features=ignore_extra_features, raw=raw, ceiling=ceiling)
+            for batch in answered(fitted, chunks, names, certifier):
                 rows, proved = rows + len(batch[0]), proved + (int(batch[1].sum()) if "proved" in names else 0)
                 for start in range(0, len(batch[0]), write.rows):
                     write(_columns(fitted, names, [column[start : start + write.rows] for column in batch]))
@@ -97,7 +108,7 @@ class _Lines:
 
     rows = 1 << 14
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Sink | BinaryIO) -> None:
         self._file = file
 
     def __call__(self, columns: dict[str, np.ndarray]) -> None:
@@ -117,15 +128,15 @@ class _Table(io.RawIOBase):
 
     rows = 1 << 17
 
-    def __init__(self, file: Any, parquet: bool, kept: deque[pa.RecordBatch]) -> None:
+    def __init__(self, file: Sink | BinaryIO, parquet: bool, kept: deque[pa.RecordBatch]) -> None:
         self._file, self._parquet, self._kept = file, parquet, kept
-        self._writer: Any = None
+        self._writer: pq.ParquetWriter | pcsv.CSVWriter | None = None
         self._terminal = file is sys.stdout.buffer and sys.stdout.isatty()
 
     def __call__(self, columns: dict[str, np.ndarray]) -> None:
         import pyarrow as pa
 
-        table: dict[str, Any] = {}
+        table: dict[str, object] = {}
         if self._kept:
             kept = _first(self._kept, len(next(iter(columns.values()))))
             table = dict(zip(kept.schema.names, kept.columns, strict=True))
@@ -144,7 +155,7 @@ class _Table(io.RawIOBase):
         elif self._writer is not None:
             self._writer.close()
 
-    def _made(self, schema: pa.Schema) -> Any:
+    def _made(self, schema: pa.Schema) -> pq.ParquetWriter | pcsv.CSVWriter:
         import pyarrow as pa
 
         if self._parquet:
@@ -159,12 +170,12 @@ class _Table(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int:
+    def write(self, data: ReadableBuffer) -> int:
         content = bytes(data)
         if self._terminal:
             content = "\n".join(map(visible, content.decode("utf-8", "surrogateescape").split("\n"))).encode()
         self._file.write(content)
-        return len(data)
+        return len(content)
 
 
 def _first(batches: deque[pa.RecordBatch], rows: int) -> pa.RecordBatch:
@@ -238,7 +249,7 @@ def explain(
     note_counts(raw.counters)
 
 
-def _errors(model: Any, trained_on: str | None, robust: bool, cluster: str | None, memory: str) -> Any:
+def _errors(model: Model, trained_on: str | None, robust: bool, cluster: str | None, memory: str) -> StandardErrors:
     if trained_on is None:
         raise click.UsageError("--standard-errors need --trained-on DATA, the training rows.")
     if robust and cluster is not None:
@@ -249,7 +260,7 @@ def _errors(model: Any, trained_on: str | None, robust: bool, cluster: str | Non
     return api.standard_errors(model, trained_on, robust=robust, clusters=clusters, memory=memory)
 
 
-def _weights(model: Any, errors: Any, as_json: bool, **which: Any) -> Iterator[bytes]:
+def _weights(model: Model, errors: StandardErrors | None, as_json: bool, **which: Any) -> Iterator[bytes]:
     """The weights of a model, with their standard errors if there are any, as lines."""
     from streamcut.models.files import plain
 
@@ -265,16 +276,18 @@ def _weights(model: Any, errors: Any, as_json: bool, **which: Any) -> Iterator[b
     yield from (csv_line([word(of), *line]) for of, *line in lines)
 
 
-def _as_csv(row: Any) -> bytes:
+def _as_csv(row: Explanation) -> bytes:
     begin = [row.row, word(row.label), row.score]
     parts = [csv_line([*begin, part.feature, part.name, part.value, part.contribution]) for part in row.parts]
     base, others = ("", "(base)", "", row.base), ("", "(others)", "", row.others)
     return b"".join([csv_line([*begin, *base]), *parts, csv_line([*begin, *others])])
 
 
-def _as_json(row: Any) -> bytes:
-    record = {"row": row.row, "class": row.label, "score": row.score, "base": row.base}
-    record |= {"contributions": [part._asdict() for part in row.parts], "others": row.others}
+def _as_json(row: Explanation) -> bytes:
+    record = {
+        "row": row.row, "class": row.label, "score": row.score, "base": row.base,
+        "contributions": [part._asdict() for part in row.parts], "others": row.others,
+    }  # fmt: skip
     return json.dumps(record, allow_nan=False).encode() + b"\n"
 
 
@@ -285,6 +298,7 @@ def evaluate(model: str, data: str, *, per_query: bool = False, as_json: bool = 
     """
     from streamcut.evaluation import collect
     from streamcut.execution.ceiling import Ceiling
+    from streamcut.measures.ranking import RankingMeasures
     from streamcut.models.files import as_model
 
     raw = raw_of(asked)
@@ -294,7 +308,8 @@ def evaluate(model: str, data: str, *, per_query: bool = False, as_json: bool = 
         fitted = as_model(model, (ceiling := Ceiling(asked.pop("memory"))).expect_model)
         if fitted.task != "ranking":
             raise UsageError(f"only models of task ranking are measured per query, not one of task {fitted.task}")
-        measured = collect(fitted, data, raw=raw, ceiling=ceiling, **asked).per_query()
+        collect(fitted, data, raw=raw, into=(queries := RankingMeasures(fitted)), ceiling=ceiling, **asked)
+        measured = queries.per_query()
         columns = {name: [value if value == value else None for value in column.tolist()] for name, column in measured.items()}
         if as_json:
             print_json(columns)

@@ -6,7 +6,7 @@ file, which apply to every command with that option.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import click
 
@@ -34,8 +34,9 @@ def read(context: click.Context, parameter: click.Parameter, path: str | None) -
         raise NotFoundError(f"--config: {path}: {error.strerror}") from None
     except ValueError as error:  # a syntax error has its line and column
         raise UsageError(f"--config: {path}: {error}") from None
-    group: Any = context.command
-    options = {name: _options(group.get_command(context, name)) for name in group.list_commands(context)}
+    group = cast(click.Group, context.command)
+    commands = ((name, group.get_command(context, name)) for name in group.list_commands(context))
+    options = {name: _options(command) for name, command in commands if command is not None}
     flags = {plain(long) for names in options.values() for long in names}
     context.default_map = {name: {} for name in options}
     for name, value in content.items():
@@ -61,7 +62,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     return {long[2:]: option for option in options for long in option.opts if long.startswith("--")}
 
 
-def _take(defaults: dict[str, Any], options: dict[str, click.Option], name: str, value: Any) -> bool:
+def _take(defaults: dict[str, object], options: dict[str, click.Option], name: str, value: object) -> bool:
     """Put `value` into `defaults` as it is written on the command line; False: there is no option of that name."""
     option = next((option for long, option in options.items() if plain(long) == plain(name)), None)
     if option is None:

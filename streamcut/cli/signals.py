@@ -15,9 +15,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from streamcut.io.places.outputs import release
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
 
 _MOMENT = 0.05  # seconds until a dropped signal is sent again
 
@@ -96,7 +99,7 @@ def deferred() -> Iterator[Callable[[], bool]]:
         _deferred = False
 
 
-def _dropped(what: Any) -> None:
+def _dropped(what: UnraisableHookArgs) -> None:
     """Handle an exception that Python cannot raise: a signal's is sent again, any other is shown as usual."""
     if not issubclass(what.exc_type, KeyboardInterrupt):
         sys.__unraisablehook__(what)

@@ -27,6 +27,7 @@ from streamcut.progress import EVERY, on_last_line
 
 if TYPE_CHECKING:
     from streamcut.io.conversion.convert import ConvertReport, Progress
+    from streamcut.io.manifest import Manifest, Statistics
     from streamcut.io.recipe.recipe import Recipe
 
 _WORKERS = {"default": None, "help": "Threads that parse and write.  [default: processors, at most 8]"}
@@ -66,7 +67,7 @@ def convert(
     """
     threads = options.pop("threads")
     threads = min(8, available_cpus()) if threads is None else threads
-    settings: dict[str, Any] = {**options.pop("settings"), **options, "threads": threads}
+    settings = {**options.pop("settings"), **options, "threads": threads}
     if dry_run:
         _dry_run(list(inputs), output, settings, as_json)
         return
@@ -134,7 +135,7 @@ def progress_line(now: Progress) -> str:
     return "  ".join(parts)
 
 
-def _record(report: ConvertReport) -> dict[str, Any]:
+def _record(report: ConvertReport) -> dict[str, object]:
     """The report in JSON types."""
     outputs = {}
     for path, statistics in report.outputs.items():
@@ -165,7 +166,7 @@ def _summary(report: ConvertReport) -> None:
         note(f"  left out: {line}")
 
 
-def describe_labels(statistics: Any, words: Mapping[float, str]) -> str:
+def describe_labels(statistics: Statistics, words: Mapping[float, str]) -> str:
     """`labels -1: 24,720, 1: 7,841` (or words), or their number and range when there are many."""
     if statistics.labels is None:
         return f"labels from {number(statistics.label_min)} to {number(statistics.label_max)}"
@@ -220,7 +221,10 @@ def info(path: str, *, check: bool = False, read_data: bool = False, as_json: bo
 
     if is_model(path):
         model, size = load_model(path), size_of(path) if is_url(path) else os.path.getsize(path)
-        record = {**plain({"path": redacted(path), "bytes": size, **model.describe()}), **_of_recipe(model.recipe)}
+        record: dict[str, Any] = {
+            **plain({"path": redacted(path), "bytes": size, **model.describe()}),
+            **_of_recipe(model.recipe),
+        }
     else:
         store = open_dataset(path)
         record = {**describe(store.manifest, path), **_of_recipe(store.recipe)}
@@ -252,7 +256,7 @@ def _check(path: str, read_data: bool, as_json: bool) -> None:
         note(f"{path}: sound: {parts} ({how})")
 
 
-def describe(manifest: Any, path: str) -> dict[str, Any]:
+def describe(manifest: Manifest, path: str) -> dict[str, object]:
     """The store in JSON types. Bytes: on disk (None for a URL), and of all shards decoded."""
     from streamcut.io.dataset import shard_bytes
     from streamcut.io.sources.source import tree_bytes
@@ -286,7 +290,7 @@ def describe(manifest: Any, path: str) -> dict[str, Any]:
     }
 
 
-def _of_recipe(recipe: Recipe | None) -> dict[str, Any]:
+def _of_recipe(recipe: Recipe | None) -> dict[str, object]:
     """How rows became features and labels, in JSON types."""
     if recipe is None:
         return {}
@@ -295,7 +299,7 @@ def _of_recipe(recipe: Recipe | None) -> dict[str, Any]:
     return {"prepared": recipe.in_words(), "label_words": words or None, "feature_names": names}
 
 
-def _for_people(record: dict[str, Any]) -> dict[str, Any]:
+def _for_people(record: dict[str, Any]) -> dict[str, object]:
     """What is shown of the record of a store or a model: names, labels and inputs by a few, sizes with units."""
     from streamcut.models.certificate import SCALES
 
@@ -316,7 +320,7 @@ def _for_people(record: dict[str, Any]) -> dict[str, Any]:
     if "density" in record:
         shown["density"] = f"{100 * record['density']:.3g} %"
         shown["value_types"] = ", ".join(f"{kind} ({shards:,})" for kind, shards in record["value_types"].items())
-    sizes: dict[str, Any] = {name: record[name] for name in ("bytes_on_disk", "bytes_decoded") if name in record}
+    sizes: dict[str, int | None] = {name: record[name] for name in ("bytes_on_disk", "bytes_decoded") if name in record}
     sizes |= {f"memory {name}": resources[name] for name in ("budget", "peak", "planned") if name in resources}
     shown |= {name: None if size is None else format_bytes(size) for name, size in sizes.items()}
     origin, data = source.get("made_from", {}), record.get("parameters", {}).get("data")

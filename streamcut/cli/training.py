@@ -115,19 +115,24 @@ def train(
         if dry_run:
             raise click.exceptions.Exit(0)
 
-    tuned: Any = None
+    tuned: Tuned | None = None
     with ExitStack() as held, signals.deferred() as stop:
         if output is not None and not dry_run:
             held.enter_context(reserved(output))
-        common: dict[str, Any] = {"convert": convert or None, "validation": validation, "stop": stop}
-        common["checkpoint"] = None if dry_run else checkpoint
+        checkpoint = None if dry_run else checkpoint
         with waits_end_by(stop), Display.chosen(json=as_json and not search, quiet=quiet or as_json) as display:
             if search:
-                common |= {"folds": folds, "measure": measure, "on_model": shown.model, "on_trained": shown.trained}
-                tuned = api.tune(rows, grid or {"C": [options.pop("C")]}, on_iteration=display, **common, **options)
+                tuned = api.tune(
+                    rows, grid or {"C": [options.pop("C")]}, convert=convert or None, validation=validation, folds=folds,
+                    measure=measure, on_iteration=display, on_model=shown.model, on_trained=shown.trained, checkpoint=checkpoint,
+                    stop=stop, **options,
+                )  # fmt: skip
                 model = tuned.model
             else:
-                model = api.train(rows, progress=display, on_plan=show_plan, **common, **options)
+                model = api.train(
+                    rows, convert=convert or None, validation=validation, on_plan=show_plan, checkpoint=checkpoint, stop=stop,
+                    progress=display, **options,
+                )  # fmt: skip
         assert output is not None  # only a dry run has none, and ends with its plan
         written, late = save_trained(model, output, force)
         if folder is not None and model.converged:
@@ -137,6 +142,7 @@ def train(
     if plot is not None:
         from streamcut.reports.plots import grid_plot, save
 
+        assert tuned is not None  # as --plot needs a search
         save(grid_plot(tuned.cells), plot)
     shown.result(model, written, tuned)
     if verbose and not search:
@@ -161,17 +167,17 @@ class _Shown:
     def __init__(self, as_json: bool, quiet: bool, folds: int | None, varied: list[str]) -> None:
         self._json, self._quiet, self._folds, self._varied = as_json, quiet, folds, varied
 
-    def _event(self, event: dict[str, Any], *texts: str) -> None:
+    def _event(self, event: dict[str, object], *texts: str) -> None:
         if self._json:
             print_json(event)
         elif not self._quiet:
             note("  ".join(filter(None, texts)))
 
-    def _named(self, point: dict[str, Any], fold: int | None) -> list[str]:
+    def _named(self, point: dict[str, object], fold: int | None) -> list[str]:
         where = "" if self._folds is None else "all rows" if fold is None else f"fold {fold + 1}"
         return [where, *(options_text({name: value}) for name, value in point.items() if name in self._varied)]
 
-    def model(self, point: dict[str, Any], fold: int, tried: Tried) -> None:
+    def model(self, point: dict[str, object], fold: int, tried: Tried) -> None:
         """A model, measured."""
         event = {"event": "model", "fold": None if self._folds is None else fold, **point, **asdict(tried)}
         sparse = f"weights {tried.nonzero:,}" if tried.l1 and tried.nonzero is not None else ""
@@ -179,7 +185,7 @@ class _Shown:
         cost = f"passes {tried.passes}", f"{tried.seconds:.1f} s", gap
         self._event(event, *self._named(point, fold), sparse, f"{tried.measure} {number(tried.value)}", *cost)
 
-    def trained(self, point: dict[str, Any], fold: int | None, model: Model) -> None:
+    def trained(self, point: dict[str, object], fold: int | None, model: Model) -> None:
         """A model, not yet measured."""
         certificate = model.certificate if len(model.certificates) == 1 else None
         event = {"event": "trained", "fold": fold, **point, **model.result()}
@@ -228,10 +234,12 @@ def fit(
     from streamcut.models.checkpoint import remove_checkpoints
 
     with reserved(output), signals.deferred() as stop:
-        how: dict[str, Any] = {"validation": validation, "group_column": group_column, "time_column": time_column, "store": store}
-        hooks: dict[str, Any] = {"on_told": None if quiet or as_json else note, "checkpoint": checkpoint, "stop": stop}
         with waits_end_by(stop):
-            fitted = api.fit(data, label, **how, C=C, measure=measure, convert=convert, **hooks, **options)
+            fitted = api.fit(
+                data, label, validation=validation, group_column=group_column, time_column=time_column, store=store,
+                convert=convert, C=C, measure=measure, on_told=None if quiet or as_json else note, checkpoint=checkpoint,
+                stop=stop, **options,
+            )  # fmt: skip
         written, late = save_trained(fitted.model, output, force)
         if checkpoint is not None and fitted.model.converged:
             remove_checkpoints(checkpoint.directory, nested=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,12 +15,13 @@ from streamcut.errors import CorruptError, NotConvergedError, UsageError
 from streamcut.foundation.shown import unknown
 
 if TYPE_CHECKING:
+    from streamcut.certification import Certified
     from streamcut.verification import Verification
 
 
 def calibrate(
     model: str, data: str, *, output: str | None = None, force: bool = False, as_json: bool = False, quiet: bool = False,
-    **asked: Any,
+    memory: str,
 ) -> None:  # fmt: skip
     """
     output   write the model there instead of replacing MODEL
@@ -28,7 +29,7 @@ def calibrate(
     from streamcut.models.files import save_model
     from streamcut.models.link import Sigmoid
 
-    fitted = api.calibrate(model, data, **asked)
+    fitted = api.calibrate(model, data, memory=memory)
     save_model(fitted, output or model, replace=force or output is None)
     link = fitted.link
     assert link is not None
@@ -61,17 +62,16 @@ def verify(
     Exits with code 5 when the record is refuted, with 9 when it is neither proved nor refuted in --max-passes.
     """
     passes, path = max_passes, output
-    options = {"C": C, "loss": loss, "intercept": intercept, "epsilon": epsilon}
-    problem = {name: value for name, value in options.items() if value is not None}
     from streamcut.execution.ceiling import Ceiling
     from streamcut.models.files import load_model
     from streamcut.verification import PASSES, Outcome
 
     trained = load_model(model, Ceiling(memory).expect_model) if _is_ours(model) else None
-    if path is not None or problem or trained is None:
+    if trained is None or any(value is not None for value in (path, C, loss, intercept, epsilon)):
         if data is None:
             raise click.UsageError("Missing argument 'DATA'.")
-        _certify(model, data, path, as_json, force, passes=passes or 3, memory=memory, **problem)
+        certified = api.certify(model, data, passes or 3, C=C, loss=loss, intercept=intercept, epsilon=epsilon, memory=memory)
+        _show_certified(certified, path, as_json, force)
         return
     data = data or trained.parameters.get("data")
     if data is None:
@@ -104,11 +104,9 @@ def _is_ours(path: str) -> bool:
     return path.endswith(".npz") or os.path.isdir(path) or is_model(path)
 
 
-def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool, **options: Any) -> None:
-    from streamcut.certification import certify
+def _show_certified(certified: Certified, path: str | None, as_json: bool, force: bool) -> None:
     from streamcut.models.files import plain, save_model
 
-    certified = certify(model, data, **options)
     if path is not None:
         save_model(certified.better, path, replace=force)
     report = plain(certified.report())
@@ -125,7 +123,7 @@ def _certify(model: str, data: str, path: str | None, as_json: bool, force: bool
     print_rows(classes)
 
 
-def _report(verdict: Verification) -> dict[str, Any]:
+def _report(verdict: Verification) -> dict[str, object]:
     return {
         "rows": verdict.rows,
         "same_data": verdict.same_data,
@@ -167,12 +165,15 @@ def example(name: str, file: str | None = None, *, force: bool = False, quiet: b
         note(f"Written to {path}.")
 
 
-def export(model: str, file: str, *, force: bool = False, **asked: Any) -> None:
-    api.export(model, file, replace=force, **asked)
+def export(
+    model: str, file: str, *, force: bool = False, to: str | None, without_recipe: bool, without_probabilities: bool
+) -> None:
+    api.export(model, file, to=to, replace=force, without_recipe=without_recipe, without_probabilities=without_probabilities)
 
 
 def report(
-    model: str, *, output: str | None = None, force: bool = False, quiet: bool = False, plots: str | None, **asked: Any
+    model: str, *, output: str | None = None, force: bool = False, quiet: bool = False, plots: str | None, data: str | None,
+    feature_names: str | None,
 ) -> None:  # fmt: skip
     """
     output   the page (.html) to write
@@ -181,7 +182,7 @@ def report(
         raise click.UsageError("Give --output FILE for a page, --plots DIR for plots, or both.")
     if plots is not None and Path(plots).exists() and not force and (not Path(plots).is_dir() or any(Path(plots).iterdir())):
         raise click.UsageError(f"--plots: {plots} is not an empty folder; choose another, or replace its plots with --force.")
-    api.report(model, output, plots=plots, force=force, **asked)
+    api.report(model, output, data=data, feature_names=feature_names, plots=plots, force=force)
     for what, path in (("Report", output), ("All plots", plots)):
         if path is not None and not quiet:
             note(f"{what} written to {path}.")

@@ -42,7 +42,7 @@ class Price(NamedTuple):
     weight: float = 1.0
 
 
-class Model(NamedTuple):
+class NewtonModel(NamedTuple):
     """Newton's model at a point: curvatures of the rows (n,), of the columns (K,), how much the latter were raised (K,), and the
     weights (K,)."""
 

@@ -27,11 +27,11 @@ import pickle
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numba
 from numba import types
@@ -48,13 +48,15 @@ from streamcut.compiler.numba_parts import (
 )
 from streamcut.foundation.opened import read_file
 
+_Function = TypeVar("_Function", bound=Callable)
+_Key: TypeAlias = "tuple[Iterable[types.Type], tuple[str, str, str], tuple[str, str]]"  # signature, processor, hashes of code
 _DIGEST = 32  # bytes of a SHA-256 in front of every file of the cache
 # Machine code for all processors of a kind, read-only: the wheel's (scripts/tools/build_wheel.py), one made at build time.
 _SHIPPED = os.environ.get("STREAMCUT_KERNELS") or os.path.join(os.path.dirname(__file__), os.pardir, "_kernels")
 TARGET = "target.json"  # in that folder: the kinds, best first
 _settings: Any = numba.config  # it makes its attributes when it is imported
 _HELPERS = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": False}
-_helpers: list[Any] = []  # Numba's types of them hold no references
+_helpers: list[object] = []  # Numba's types of them hold no references
 
 
 class _CheckedFiles(IndexDataCacheFile):
@@ -68,7 +70,7 @@ class _CheckedFiles(IndexDataCacheFile):
         super().__init__(cache_path, filename_base, source_stamp)
         self.ir = b""
 
-    def load(self, key: Any) -> Any:
+    def load(self, key: _Key) -> tuple | None:
         """The content of the file for `key`, in the cache or, for processors of this kind, in the folder of shipped ones."""
         paths = [self._file(key)]
         if (shipped := shipped_key(key)) is not None:
@@ -84,7 +86,7 @@ class _CheckedFiles(IndexDataCacheFile):
         first_use.say_so()
         return None
 
-    def _without_ir(self, data: Any) -> Any:
+    def _without_ir(self, data: tuple) -> tuple:
         """`data` with an empty module in place of the kernel's intermediate code, which `ir` keeps.
 
         Running a kernel needs machine code only; parsing the rest would double the load time. Kernels that call it need the rest.
@@ -95,7 +97,7 @@ class _CheckedFiles(IndexDataCacheFile):
         expect_symbol(description.llvm_cpython_wrapper_name)
         return ((name, form, (machine_code, empty_module())), description, *rest)
 
-    def save(self, key: Any, data: Any) -> None:
+    def save(self, key: _Key, data: tuple) -> None:
         content = self._dump(data)
         try:
             Path(self._cache_path).mkdir(parents=True, exist_ok=True)
@@ -104,15 +106,15 @@ class _CheckedFiles(IndexDataCacheFile):
         except OSError as error:
             first_use.not_saved(self._cache_path, error)
 
-    def _file(self, key: Any) -> str:
+    def _file(self, key: _Key) -> str:
         checked = bool(_settings.BOUNDSCHECK)
         name = hashlib.sha256(repr((key, checked, self._stamps(key))).encode()).hexdigest()[:20]
         return self._data_path(f"{self._index_name.removesuffix('.nbi')}.{name}.nbc")
 
-    def _sum(self, key: Any, content: bytes) -> bytes:
+    def _sum(self, key: _Key, content: bytes) -> bytes:
         return hashlib.sha256(f"{self._version} {self._stamps(key)}".encode() + content).digest()
 
-    def _stamps(self, key: Any) -> str:
+    def _stamps(self, key: _Key) -> str:
         """The stamp of the kernel's sources for the signature in `key`."""
         return " ".join(_stamp(module) for module in (self._source_stamp, *sorted(set(_record_modules(key[0])))))
 
@@ -122,7 +124,7 @@ def _record_modules(signature: Any) -> Iterator[str]:
     for kind in signature:
         if isinstance(kind, types.BaseTuple):
             yield from _record_modules(kind)
-            for base in getattr(kind, "instance_class", tuple).__mro__:
+            for base in (kind.instance_class if isinstance(kind, types.NamedTuple | types.NamedUniTuple) else tuple).__mro__:
                 if base.__module__.startswith("streamcut."):
                     yield base.__module__
 
@@ -148,7 +150,7 @@ def _stamp(name: str) -> str:
     return digest.hexdigest()
 
 
-def shipped_key(key: Any) -> Any:
+def shipped_key(key: _Key) -> _Key | None:
     """The key of code compiled ahead for all processors of this kind; None if there is none for this processor."""
     signature, (triple, _, features), code = key
     cpu = _shipped_kind(triple, features)
@@ -191,11 +193,11 @@ def _with_cache(options: dict[str, Any], function: Callable) -> Any:
     return numba.njit(cache=True, **options)(function)
 
 
-def _compiled(**options: Any) -> Callable[[Callable], Any]:
+def _compiled(**options: Any) -> Callable[[Callable], Callable]:
     """A decorator: numba.njit with our cache."""
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}  # no kernel is an argument of another
 
-    def decorate(function: Callable) -> Any:
+    def decorate(function: Callable) -> Callable:
         kernel = _with_cache(options, function)
         kernel._cache.load_overload = partial(_load, kernel._cache)
         files = kernel._cache._cache_file
@@ -209,21 +211,21 @@ def _compiled(**options: Any) -> Callable[[Callable], Any]:
 # Neither kernels nor helpers allocate, so references to arrays are not counted. Otherwise a helper with array arguments costs two
 # atomic operations per array and call, threads that share an array wait for each other, and a quarter of the code to compile is
 # for counting.
-_uncounted: dict[str, Any] = {"_nrt": False}
+_uncounted: dict[str, bool] = {"_nrt": False}
 kernel = _compiled(**_uncounted)
 fused = _compiled(fastmath={"contract"}, **_uncounted)
 # For kernels that make arrays, and for those that receive such arrays.
 allocating = _compiled(_nrt=True)
 
 
-def for_kernels(**options: Any) -> Callable[[Callable], Callable]:
+def for_kernels(**options: Any) -> Callable[[_Function], _Function]:
     """A decorator for functions that only kernels call: they stay plain functions in Python, so no entry point is compiled.
 
     numba's `register_jitable` would recompile them for each kind of caller.
     """
     options = {**_HELPERS, **_uncounted, **options}
 
-    def decorate(function: Callable) -> Callable:
+    def decorate(function: _Function) -> _Function:
         _helpers.append(numba.njit(**options)(function))
         builtin_registry.register_global(function, types.Dispatcher(_helpers[-1]))
         return function

@@ -14,7 +14,7 @@ from streamcut.data.inputs import arrays_of, opened, require_same_numbers, with_
 from streamcut.errors import UsageError
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.redaction import path_of, redacted
-from streamcut.io.dataset import Dataset, View
+from streamcut.io.dataset import Dataset, View, is_dataset
 from streamcut.io.formats.finding import claim, is_raw
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe, require_same
@@ -30,15 +30,15 @@ _ROWS = (
 
 @contextmanager
 def stored(
-    data: Any,
+    data: object,
     label: str | None,
-    convert: Mapping[str, Any] | None,
+    convert: Mapping[str, object] | None,
     scratch: str | None,
-    memory: Any,
+    memory: object,
     *,
     place: str | os.PathLike | None = None,
-    **how: Any,
-) -> Iterator[tuple[Any, dict[str, Any] | None]]:
+    **how: object,
+) -> Iterator[tuple[object, dict[str, object] | None]]:
     """(`data`, None), or (a store made of a raw file or a frame, its origin).
 
     label, convert   the column with the labels, and more options of `streamcut.convert`; raw data need one of them
@@ -61,32 +61,32 @@ def stored(
     if label is None and not convert and not _unstored(data):
         yield data, None
         return
-    if isinstance(data, tuple) or hasattr(data, "manifest"):
+    if isinstance(data, tuple) or is_dataset(data):
         raise UsageError("label: a store and (X, y) have labels of their own; leave label and convert out")
     more = {**({"labels": label} if label else {}), **(convert or {})}
     with _converted(data, scratch, memory, {**more, **how}, place) as made:
         yield made, _origin(data, more, opened(made))
 
 
-def _unstored(data: Any) -> bool:
+def _unstored(data: object) -> bool:
     """Whether the rows of `data` are those of a frame, or of a file that is no store."""
     return is_frame(data) or (isinstance(data, str | os.PathLike) and is_raw(os.fspath(data)))
 
 
 @contextmanager
 def _converted(
-    data: Any, scratch: str | None, memory: Any, options: Mapping[str, Any], place: str | os.PathLike | None = None
+    data: object, scratch: str | None, memory: object, options: Mapping[str, Any], place: str | os.PathLike | None = None
 ) -> Iterator[str]:
     """A store of `data` made by these options of `convert`, which is removed at the end unless it has a `place`."""
     from streamcut.io.conversion.convert import convert as made
 
     with TemporaryDirectory(prefix="streamcut-", dir=scratch_folder(scratch)) as folder:
         path = os.path.join(folder, "data.zarr") if place is None else os.fspath(place)
-        made(data, path, **{"memory": memory, "scratch": folder, **options})
+        made(data, path, **dict[str, Any]({"memory": memory, "scratch": folder, **options}))
         yield path
 
 
-def _origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, Any]:
+def _origin(data: object, convert: Mapping[str, object], store: Dataset) -> dict[str, object]:
     """What a model keeps of raw `data` of which `store` was made, to open its rows again with its recipe: the parameters `data`,
     where it has a path, and `convert`, the options that the recipe does not hold."""
     made = store.manifest.source.get("made_from", {})
@@ -96,7 +96,7 @@ def _origin(data: Any, convert: Mapping[str, Any], store: Dataset) -> dict[str, 
     return {**path, "convert": kept}
 
 
-def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
+def with_origin(model: Model, made_of: dict[str, object] | None) -> Model:
     """`model` with the origin of its training data (`stored`) in place of the path of the temporary store that was made of them;
     None: they were not converted."""
     if made_of is None:
@@ -104,7 +104,7 @@ def with_origin(model: Model, made_of: dict[str, Any] | None) -> Model:
     return replace(model, parameters={name: value for name, value in model.parameters.items() if name != "data"} | made_of)
 
 
-def _converted_by(model: Model | None, data: Any) -> dict[str, Any]:
+def _converted_by(model: Model | None, data: object) -> dict[str, object]:
     """The options that raw rows of `data` are converted with for `model`, besides its recipe."""
     parameters = {} if model is None else model.parameters
     how = dict(parameters.get("convert") or {})
@@ -113,14 +113,14 @@ def _converted_by(model: Model | None, data: Any) -> dict[str, Any]:
     return how
 
 
-def origin(model: Model | None, data: Any) -> dict[str, Any]:
+def origin(model: Model | None, data: object) -> dict[str, object]:
     """The parameters `data` and `convert` of a model that was trained on the rows of `data` as `labelled` opens them."""
     place = path_of(data)
     return ({} if place is None else {"data": place}) | ({"convert": _converted_by(model, data)} if _unstored(data) else {})
 
 
 @contextmanager
-def labelled(model: Model | None, data: Any, memory: Any = "auto") -> Iterator[Dataset]:
+def labelled(model: Model | None, data: object, memory: object = "auto") -> Iterator[Dataset]:
     """The rows of `data` with the features and labels that `model` takes, as an opened data set: the one door to labelled rows.
 
     model   None: another program's, whose features are those of `data`
@@ -144,7 +144,7 @@ def labelled(model: Model | None, data: Any, memory: Any = "auto") -> Iterator[D
 class NamedRows(View):
     """The rows of `inner`, known by the path of `data`, of which they may have been made; without one by none."""
 
-    def __init__(self, inner: Dataset, data: Any) -> None:
+    def __init__(self, inner: Dataset, data: object) -> None:
         super().__init__(inner)
         self.paths = places = path_of(data)
         self.path = shlex.join(places) if isinstance(places, list) else places
@@ -153,8 +153,8 @@ class NamedRows(View):
 
 @contextmanager
 def measurable(
-    data: Any, recipe: Recipe | None, scratch: str | None, memory: Any, convert: Mapping[str, Any] | None = None
-) -> Iterator[Any]:
+    data: object, recipe: Recipe | None, scratch: str | None, memory: object, convert: Mapping[str, object] | None = None
+) -> Iterator[object]:
     """Evaluation data for models with `recipe`: a store as it is, raw rows as a store made by the recipe, arrays in memory with
     its numbers for words that are labels.
 
@@ -169,8 +169,9 @@ def measurable(
     if not _unstored(data):
         yield data
         return
-    how: dict[str, Any] = {} if recipe is None else {"recipe": recipe}
-    if not is_frame(data) and (form := claim(os.fspath(data))) is not None and form.labels == "column":  # cells
+    how: dict[str, object] = {} if recipe is None else {"recipe": recipe}
+    path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    if path is not None and (form := claim(path)) is not None and form.labels == "column":  # cells
         how = {} if recipe is None else {"labels": recipe.labels.column, "layer": recipe.layer}
     with _converted(data, scratch, memory, {**how, **(convert or {})}) as place:
         yield place

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import unknown
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import Dataset, is_dataset
 from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.formats.registry import FORMATS, FRAME, NPZ, SCORED, STORE, SVMLIGHT, Raw
 from streamcut.io.manifest import Manifest
@@ -24,7 +23,7 @@ from streamcut.io.sources.lazy import framed, is_frame
 
 
 def rows_of(
-    data: Any, recipe: Recipe | None, raw: Raw | None = None, expect: Callable[[Manifest | str], object] = lambda rows: None
+    data: object, recipe: Recipe | None, raw: Raw | None = None, expect: Callable[[Manifest | str], object] = lambda rows: None
 ) -> Iterator[Chunk]:
     """The rows of `data` in order, with the features of `recipe`; a chunk is valid until the next one.
 
@@ -61,26 +60,27 @@ def rows_of(
         yield chunk if renamed is None else replace(chunk, y=renamed(chunk.y))
 
 
-def opened(data: Any) -> Dataset:
+def opened(data: object) -> Dataset:
     """`data` itself, the store at a path, the stores at a list of paths, or (X, y) or (X, y, row weights), as a data set.
 
     Raises what opening raises.
     """
-    paths = data if isinstance(data, list) else [data]
-    if paths and all(isinstance(path, str | os.PathLike) for path in paths):
+    parts = data if isinstance(data, list) else [data]
+    paths = [os.fspath(part) for part in parts if isinstance(part, str | os.PathLike)]
+    if paths and len(paths) == len(parts):
         from streamcut.io import joined
 
-        return joined.opened([os.fspath(path) for path in paths])
+        return joined.opened(paths)
     if isinstance(data, tuple):
         return in_memory(*data)
-    if not hasattr(data, "manifest"):
+    if not is_dataset(data):
         raise UsageError(
             f"data: {type(data).__name__} is neither a store, (X, y) or (X, y, row weights), nor, with label, a frame or a file"
         )
     return data
 
 
-def with_labels(data: Any, recipe: Recipe | None) -> Any:
+def with_labels(data: object, recipe: Recipe | None) -> object:
     """One frame of (frame, labels) where `recipe` makes features of columns; anything else unchanged."""
     rule = None if recipe is None or recipe.table is None else recipe.labels
     if rule is None or rule.column is None or not (isinstance(data, tuple) and len(data) == 2):
@@ -99,7 +99,7 @@ def with_labels(data: Any, recipe: Recipe | None) -> Any:
     return frame.select(kept).append_column(rule.column, labels)
 
 
-def arrays_of(data: tuple[Any, ...], recipe: Recipe | None) -> MemoryDataset:
+def arrays_of(data: tuple[object, ...], recipe: Recipe | None) -> MemoryDataset:
     """(X, y) or (X, y, row weights) as a data set; labels that are words get the numbers of `recipe`."""
     words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
     X, y, *weight = data

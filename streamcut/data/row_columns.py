@@ -22,7 +22,7 @@ from streamcut.io.tables.roles import names_in
 from streamcut.io.tables.times import times_of
 
 
-def files_of(data: Any, wanted: str, spelling: Spelling) -> list[TableFile]:
+def files_of(data: object, wanted: str, spelling: Spelling) -> list[TableFile]:
     """The files of a table, or a frame as one; empty for data without columns."""
     data = framed(data)
     if is_frame(data):

@@ -6,8 +6,6 @@ training. Input without a manifest does not tell its row count beforehand, so it
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
@@ -16,6 +14,7 @@ from streamcut.foundation.systems import peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes
+from streamcut.protocols import ModelLike
 
 Lines = list[tuple[str, int]]
 RowBytes = tuple[int, int]  # bytes kept per row of a data set without weights, and with weights
@@ -58,7 +57,7 @@ class Ceiling:
             why = "; ".join(f"{what}: {format_bytes(size)}" for what, size in self._lines)
             raise too_little(self.budget, needed + SPREAD, why)
 
-    def expect_rows(self, model: Any, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
+    def expect_rows(self, model: ModelLike, rows: Manifest | str, kept: RowBytes = (0, 0), at_once: int = 1 << 20) -> None:
         """The rows of this manifest, or of input of this format, will be scored, at most `at_once` together.
 
         `kept` are bytes per row that stay in memory.
@@ -109,12 +108,12 @@ def _load_kernels() -> None:
     linear.scores(np.zeros(1, np.int64), np.empty(0, np.int32), None, np.zeros(1), 0.0, np.empty(0))
 
 
-def _of_model(model: Any) -> Lines:
+def _of_model(model: ModelLike) -> Lines:
     """Memory of scoring besides the weights: a copy with the bias feature's, and another while it is made; or kernel values."""
     weights = getattr(model, "weights", None)
     return [("kernel values", _VALUES)] if weights is None else [("copies of the weights", 2 * weights.nbytes)]
 
 
-def _mapped_row(model: Any) -> int:
+def _mapped_row(model: ModelLike) -> int:
     """Bytes of a row's mapped features, 0 if it is not mapped."""
     return 20 * int(model.map.n_features) if model.map is not None else 0

@@ -17,7 +17,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -44,6 +44,7 @@ from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, View, first_rows, shard_bytes
 from streamcut.io.joined import JoinedStores, opened
 from streamcut.io.manifest import Manifest
+from streamcut.protocols import Sums
 
 DEADLINE = 120.0  # seconds that a cluster may have no workers
 _AHEAD = 2  # tasks per thread of the cluster
@@ -132,7 +133,7 @@ def read_shard(source: SharedStore, work: bytes | None, sent: bytes) -> bytes:
     return _answer(traffic, {name: rows[name] for name in scoring.fills}, with_entries_of(kept, chunk))
 
 
-def _answer(traffic: Traffic, *result: Any) -> bytes:
+def _answer(traffic: Traffic, *result: object) -> bytes:
     return pickle.dumps((result, traffic, distributed.get_worker().address, peak_bytes()), protocol=5)
 
 
@@ -184,7 +185,9 @@ class Cluster:
         self._present, self.ahead = sorted(workers), _AHEAD * sum(worker["nthreads"] for worker in workers.values()) or 1
         return None if work is None else self.client.submit(bytes, pickle.dumps(work, protocol=5), pure=False)
 
-    def submit(self, name: str, place: int, task: Callable[..., bytes], work: Any, *sent: Any) -> distributed.Future:
+    def submit(
+        self, name: str, place: int, task: Callable[..., bytes], work: distributed.Future | None, *sent: object
+    ) -> distributed.Future:
         """A task of the pass `name`. Those of one `place` prefer one worker, which may have decoded their shards."""
         message = pickle.dumps(sent, protocol=5)
         where = {"workers": [self._present[place % len(self._present)]], "allow_other_workers": True} if self._present else {}
@@ -227,11 +230,11 @@ class Cluster:
         more = "--resume continues from the last checkpoint, if any"
         return ClusterLostError(f"the Dask cluster at {self.address} is lost: {what}; {more}")
 
-    def _gathered(self, future: distributed.Future) -> Any:
+    def _gathered(self, future: distributed.Future) -> Future[bytes]:
         call = self.client.gather(future, asynchronous=True)
         return asyncio.run_coroutine_threadsafe(call, self.client.loop.asyncio_loop)  # type: ignore[union-attr]
 
-    def _workers(self) -> dict[str, Any]:
+    def _workers(self) -> dict[str, dict[str, Any]]:
         if self.client.status != "running":  # while it connects again every call waits, and all tasks are cancelled
             raise self._lost("no connection to the scheduler")
         return self.client.scheduler_info(n_workers=-1)["workers"]
@@ -299,7 +302,7 @@ class ClusterRunner(Runner):
         self._cluster, self._shards = cluster, _RemoteShards(cluster, data, row_state)
         super().__init__(Feed(self._shards), lanes, workers, ahead=ahead, row_state=row_state, stop=stop)
 
-    def run(self, work: Pass) -> tuple[Any, PassReport]:
+    def run(self, work: Pass[Sums]) -> tuple[Sums, PassReport]:
         """See Runner."""
         if not work.needs_data:
             return super().run(work)
@@ -333,7 +336,7 @@ class ClusterRunner(Runner):
         self.feed.readings.add(cluster.traffic.rows)
         return total, PassReport(time.perf_counter() - started, cluster.traffic)
 
-    def _ask(self, work: Pass, held: Any, lane: int) -> distributed.Future:
+    def _ask(self, work: Pass, held: distributed.Future | None, lane: int) -> distributed.Future:
         start, stop = self.lanes.rows(lane)
         names = self.rows.keys() if work.row_arrays is None else set(work.row_arrays) & self.rows.keys()
         rows = {name: self.rows[name][start:stop] for name in names}

@@ -8,7 +8,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import dask
 import distributed
@@ -33,7 +32,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int) -> Iterator[Cl
     (distributed.comm.tls). Raises ClusterLostError without an answer, UsageError for a script that trains again in the
     processes of a local cluster.
     """
-    config: dict[str, Any] = {"distributed.admin.large-graph-warning-threshold": "1PB"}
+    config: dict[str, object] = {"distributed.admin.large-graph-warning-threshold": "1PB"}
     if scheduler == LOCAL:
         # Dask looks at the threads of profiled workers every 10 ms, and under Python 3.11 a garbage collection in the middle of
         # that can stop the process for ever (CPython issue 106883).
@@ -51,7 +50,7 @@ def connect(scheduler: str | distributed.Client, *, workers: int) -> Iterator[Cl
 
 
 def _client(scheduler: str, workers: int, stack: ExitStack) -> distributed.Client:
-    options: dict[str, Any] = {"timeout": 10, "set_as_default": False}
+    options: dict[str, int] = {"timeout": 10, "set_as_default": False}
     if getattr(multiprocessing.current_process(), "_inheriting", False) and scheduler == LOCAL:
         raise SystemExit(_UNGUARDED)  # it has run its parent's script; any other exception would print a traceback
     if scheduler.startswith("tls://") and distributed.Security().get_connection_args("client").get("ssl_context") is None:
@@ -61,7 +60,11 @@ def _client(scheduler: str, workers: int, stack: ExitStack) -> distributed.Clien
         )
     try:
         if scheduler == LOCAL:  # with the plan's limits instead of Dask's, and a dashboard that the network does not see
-            quiet: dict[str, Any] = {"silence_logs": logging.CRITICAL, "dashboard_address": "127.0.0.1:0", "memory_limit": 0}
+            quiet: dict[str, str | int] = {
+                "silence_logs": logging.CRITICAL,
+                "dashboard_address": "127.0.0.1:0",
+                "memory_limit": 0,
+            }
             server = stack.enter_context(distributed.LocalCluster(n_workers=workers, threads_per_worker=1, **quiet))
             return distributed.Client(server, direct_to_workers=True, **options)
         if "://" in scheduler:
@@ -80,7 +83,7 @@ def _client(scheduler: str, workers: int, stack: ExitStack) -> distributed.Clien
         raise ClusterLostError(problem) from None
 
 
-def dask_setup(worker: Any) -> None:
+def dask_setup(worker: object) -> None:
     """Called by Dask in each of our own workers when it starts: Ctrl-C and errors are for the client to handle and to tell."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in _LIBRARIES:

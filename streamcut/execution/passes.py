@@ -7,12 +7,13 @@ sum, `visit_chunk` or `visit_rows` adds blocks of consecutive rows, `finish` end
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, Protocol, cast
 
 import numpy as np
 
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
+from streamcut.protocols import Sums
 
 if TYPE_CHECKING:
     from streamcut.execution.feed import Streams
@@ -45,8 +46,8 @@ class Scoring(Protocol):
         """Fill the row state of a block. Returns (n, bool): the rows whose entries the rest of the pass reads."""
 
 
-class Pass:
-    """Base of everything that visits all rows once.
+class Pass(Generic[Sums]):
+    """Base of everything that visits all rows once and adds up `Sums`.
 
     needs_data     blocks come with their entries (`visit_chunk`); otherwise with the row state alone, no data is read
                    (`visit_rows`)
@@ -69,26 +70,27 @@ class Pass:
     def blocks(self) -> Blocks:
         return Blocks()
 
-    def begin(self, first_row: int) -> Any:
+    def begin(self, first_row: int) -> Sums:
         """A zero partial sum for the lane that begins at row `first_row`; None: nothing is summed."""
-        return None
+        return cast("Sums", None)  # as all others that do not override it
 
-    def visit_chunk(self, partial: Any, rows: Rows, chunk: Chunk) -> None:
+    def visit_chunk(self, partial: Sums, rows: Rows, chunk: Chunk) -> None:
         """Add a block of rows with their entries; `rows` are writable row-state arrays for exactly these rows."""
         raise NotImplementedError(f"{type(self).__name__} reads data and has no visit_chunk")
 
-    def visit_rows(self, partial: Any, rows: Rows) -> None:
+    def visit_rows(self, partial: Sums, rows: Rows) -> None:
         """Add a block of consecutive rows, given by their row state alone."""
         raise NotImplementedError(f"{type(self).__name__} reads no data and has no visit_rows")
 
-    def divided(self) -> tuple[Scoring, Pass] | None:
+    def divided(self) -> tuple[Scoring, Pass[Sums]] | None:
         """(the work on blocks that needs no earlier one, this pass on blocks where that is done); None: one visit is enough."""
         return None
 
-    def finish(self, partial: Any, rows: Rows, first_row: int) -> None:
+    def finish(self, partial: Sums, rows: Rows, first_row: int) -> None:
         """A lane has seen all its rows; `rows` are views of the row state for the whole lane, which begins at `first_row`."""
 
-    def merge(self, total: Any, part: Any) -> Any:
+    def merge(self, total: Sums, part: Sums) -> Sums:
         """The sum of both; may reuse `total`."""
         if total is not None or part is not None:
             raise NotImplementedError(f"{type(self).__name__} has partial sums and no merge")
+        return total

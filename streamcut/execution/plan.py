@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
@@ -140,7 +140,7 @@ class MemoryPlan(Shown):
         """Bytes that the run will take, at most `budget`."""
         return self.needed + self.pinned_bytes
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         sizes = {"total": self.total, "budget": self.budget, "row_cache": self.row_cache, "pinned": self.pinned_bytes}
         return {name: format_bytes(size) for name, size in sizes.items()} | {"spilled": self.spilled}
 

@@ -5,9 +5,8 @@ New arrays each time would cost page faults, and the allocator keeps much of the
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import DTypeLike
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import entry_dtypes
@@ -43,17 +42,18 @@ class RowBuffer:
         self._array("indices", chunk.indices.dtype, 1)[entries : self._entries] = chunk.indices[there]
         if self._value is not None:
             self._array("data", self._value, 1)[entries : self._entries] = 1 if chunk.data is None else chunk.data[there]
-        for name in ("y", "qid", "weight"):
-            if (array := getattr(chunk, name)) is not None:
+        for name, array in (("y", chunk.y), ("qid", chunk.qid), ("weight", chunk.weight)):
+            if array is not None:
                 self._array(name, array.dtype, 0)[rows : self._rows] = array
 
     def chunk(self) -> Chunk:
         """The rows added, as views valid until the next `begin`."""
         lengths = {"indptr": self._rows + 1, "indices": self._entries, "data": self._entries}
-        views: dict[str, Any] = {name: array[: lengths.get(name, self._rows)] for name, array in self._arrays.items()}
-        return Chunk(**{"data": None, **views}, first_row=self._first_row)
+        views = {name: array[: lengths.get(name, self._rows)] for name, array in self._arrays.items()}
+        data, qid, weight = (views.get(name) for name in ("data", "qid", "weight"))
+        return Chunk(views["indptr"], views["indices"], data, views["y"], qid, weight, self._first_row)
 
-    def _array(self, name: str, dtype: Any, kind: int) -> np.ndarray:
+    def _array(self, name: str, dtype: DTypeLike, kind: int) -> np.ndarray:
         """Array `name` at full capacity, in rows (`kind` 0) or entries (1); elements never written take no memory."""
         if name not in self._arrays:
             self._arrays[name] = np.empty(self._sizes[kind] + 1, dtype)

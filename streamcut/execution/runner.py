@@ -11,7 +11,6 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from streamcut.execution.threads import Ready, Turns, one_ahead, running_threads
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import GivenUp, result_of, waits_end_by
 from streamcut.foundation.systems import give_back
+from streamcut.protocols import Sums
 
 ROW_BLOCK = BLOCK_ROWS  # rows visited at once when only the row state is read
 _LONG = 1.0  # seconds of a pass after which free memory goes back to the system: in ten passes it grew by 30 MB of 1.7 GB
@@ -97,7 +97,7 @@ class Runner:
         done, computed = sum(traffic.rows for traffic in going[0]), sum(traffic.bytes_computed for traffic in going[0])
         return Going(done, self.lanes.bounds[-1] - self.lanes.bounds[0], time.perf_counter() - going[1], computed)
 
-    def run(self, work: Pass) -> tuple[Any, PassReport]:
+    def run(self, work: Pass[Sums]) -> tuple[Sums, PassReport]:
         """The merged partial of all lanes. The first error of any lane is raised."""
         started = time.perf_counter()
         traffics = [Traffic() for _ in range(self.workers)]
@@ -118,7 +118,7 @@ class Runner:
             give_back()
         return total, PassReport(seconds, traffic)
 
-    def _run(self, work: Pass, traffics: list[Traffic]) -> Any:
+    def _run(self, work: Pass[Sums], traffics: list[Traffic]) -> Sums:
         turn = Turns(work, len(self.lanes))
         if self._pool is None:
             self._work(turn, work, 0, traffics[0])
@@ -134,7 +134,7 @@ class Runner:
             raise
         return turn.total
 
-    def _work(self, turn: Turns, work: Pass, worker: int, traffic: Traffic) -> None:
+    def _work(self, turn: Turns[Sums], work: Pass[Sums], worker: int, traffic: Traffic) -> None:
         try:
             if work.needs_data and not self._buffers[worker]:
                 self._buffers[worker] = [self.feed.buffers()]
@@ -166,7 +166,7 @@ class Runner:
             return self.rows
         return {name: array[start - first : stop - first] for name, array in self.rows.items()}
 
-    def _visits(self, start: int, stop: int, work: Pass, partial: Any, worker: int, traffic: Traffic) -> Generator[None]:
+    def _visits(self, start: int, stop: int, work: Pass[Sums], partial: Sums, worker: int, traffic: Traffic) -> Generator[None]:
         """Visits the blocks of a lane's rows in order, and stops after each: read, score, visit."""
         if not work.needs_data:
             for first, last in self._row_blocks(start, stop, work):

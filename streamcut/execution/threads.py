@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.interrupts import result_of
+from streamcut.protocols import Sums
 
 
 class Ready(NamedTuple):
@@ -54,13 +55,13 @@ def running_threads(count: int) -> ThreadPoolExecutor:
     return pool
 
 
-class Turns:
+class Turns(Generic[Sums]):
     """Hands out lanes in order, and merges their partials in the same order."""
 
-    def __init__(self, work: Pass, lanes: int) -> None:
+    def __init__(self, work: Pass[Sums], lanes: int) -> None:
         self._work, self._lanes, self._next, self._merged = work, lanes, 0, 0
         self._changed = threading.Condition()
-        self.total: Any = None
+        self.total = cast("Sums", None)  # until a lane has ended
         self.error: BaseException | None = None
 
     def take(self) -> int | None:
@@ -71,7 +72,7 @@ class Turns:
             self._next += 1
             return self._next - 1
 
-    def merge(self, lane: int, partial: Any) -> None:
+    def merge(self, lane: int, partial: Sums) -> None:
         """Merge the partial sum of a lane, after those of all lanes before it."""
         with self._changed:
             while self._merged != lane and self.error is None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from streamcut.config import SCALES
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.dataset import Dataset, View
-from streamcut.io.features import Spread, feature_statistics, spread_of
+from streamcut.io.features import FeatureStatistics, Spread, feature_statistics, spread_of
 from streamcut.io.manifest import Manifest, ShardInfo
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.row_view import RowView
@@ -44,7 +43,7 @@ class ScaledDataset(View):
         whole = by is not None or statistics.weight_sum is not None  # the largest values of all rows, those of weight 0, too
         if by is None:
             by = divisors(spread := spread_of(data), scale, statistics.n_rows, statistics.n_features)
-        everything: Any = feature_statistics(data) if whole else spread
+        everything: FeatureStatistics | Spread = feature_statistics(data) if whole else spread
         self.scale, self.divisors = scale, by
         largest = float((everything.largest / by[everything.index]).max(initial=0.0))
         longest = manifest.statistics.max_squared_norm / float(by.min(initial=1.0)) ** 2
@@ -60,7 +59,7 @@ class ScaledDataset(View):
             backend="scaled",
         )
 
-    def read(self, shard: int, buffers: Any = None) -> Chunk:
+    def read(self, shard: int, buffers: object = None) -> Chunk:
         rows = self.inner.read(shard, buffers)
         first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         indices = rows.indices[first:last]
@@ -137,7 +136,7 @@ class OccurringDataset(View):
         statistics = replace(data.manifest.statistics, n_features=len(index))
         self.manifest = replace(data.manifest, statistics=statistics, extras={})  # the same problem: the fingerprint stays
 
-    def read(self, shard: int, buffers: Any = None) -> Chunk:
+    def read(self, shard: int, buffers: object = None) -> Chunk:
         rows = self.inner.read(shard, buffers)
         first, last = int(rows.indptr[0]), int(rows.indptr[-1])  # rows in memory are slices of larger arrays
         data = None if rows.data is None else rows.data[first:last]

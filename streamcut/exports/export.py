@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from dataclasses import replace as replaced
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,8 +16,13 @@ from streamcut.foundation.shown import unknown
 from streamcut.io.places.outputs import output
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import as_model
+from streamcut.models.linear import LinearModel
 from streamcut.models.link import Odds, OwnLink, Sigmoid, SoftmaxLink
 from streamcut.models.model import Model
+
+if TYPE_CHECKING:
+    import onnx
+    from numpy.typing import ArrayLike
 
 _OPSET, _IR = 13, 8  # of 2020: for old and new runtimes of ONNX
 
@@ -40,7 +45,7 @@ class LinearForm:
     exponential: bool = False
 
 
-def linear_form(model: Any, link: OwnLink | None) -> LinearForm:
+def linear_form(model: Model, link: OwnLink | None) -> LinearForm:
     """The linear form of `model` with this `link`; raises UsageError when it has none."""
     if not model.of_features or model.whole_groups:
         what = f"task {model.task} by {model.solver}"
@@ -49,7 +54,8 @@ def linear_form(model: Any, link: OwnLink | None) -> LinearForm:
     if labels is not None and model.label_names:
         labels = model.in_label_words(labels).astype(str)
     counts = model.problem.loss == "poisson"
-    return LinearForm(np.atleast_2d(model.weights.T), np.atleast_1d(model.intercept), labels, link, counts)
+    linear = cast(LinearModel, model)  # others have no weights of features
+    return LinearForm(np.atleast_2d(linear.weights.T), np.atleast_1d(linear.intercept), labels, link, counts)
 
 
 def _json(model: Model, form: LinearForm) -> bytes:
@@ -85,7 +91,7 @@ def _json(model: Model, form: LinearForm) -> bytes:
     return json.dumps(record, allow_nan=False).encode() + b"\n"
 
 
-def _liblinear(model: Any, form: LinearForm) -> bytes:
+def _liblinear(model: Model, form: LinearForm) -> bytes:
     """`model` written so that LIBLINEAR gives the same labels and, up to the order of summation, the same scores.
 
     LIBLINEAR's score of two classes is that of the label listed first, so our positive label comes first. Its labels are C
@@ -129,9 +135,9 @@ def _onnx(model: Model, form: LinearForm) -> bytes:
         import onnx
     except ImportError:
         raise UsageError("ONNX needs a package of that name: pip install 'streamcut[onnx]'") from None
-    helper, kinds, nodes, constants = onnx.helper, onnx.TensorProto, list[Any](), list[Any]()
+    helper, kinds, nodes, constants = onnx.helper, onnx.TensorProto, list[onnx.NodeProto](), list[onnx.TensorProto]()
 
-    def constant(values: Any) -> str:
+    def constant(values: ArrayLike) -> str:
         values = np.asarray(values)
         values = values.astype(object) if values.dtype.kind == "U" else np.ascontiguousarray(values)
         constants.append(onnx.numpy_helper.from_array(values, f"c{len(constants)}"))
@@ -141,7 +147,7 @@ def _onnx(model: Model, form: LinearForm) -> bytes:
         nodes.append(helper.make_node(operator, list(inputs), [name or f"t{len(nodes)}"], **attributes))
         return nodes[-1].output[0]
 
-    def output(name: str, tensor: str, kind: int, *shape: Any) -> Any:
+    def output(name: str, tensor: str, kind: int, *shape: str) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(node("Identity", tensor, name=name), kind, ["n", *shape])
 
     columns = node("Add", node("MatMul", "X", constant(form.weights.T)), constant(form.intercepts))
@@ -173,7 +179,7 @@ def _onnx(model: Model, form: LinearForm) -> bytes:
     return made.SerializeToString()
 
 
-def _onnx_probabilities(node: Any, constant: Any, link: OwnLink, scores: str) -> str:
+def _onnx_probabilities(node: Callable[..., str], constant: Callable[[ArrayLike], str], link: OwnLink, scores: str) -> str:
     """The nodes that apply `link` to scores (n, K): (n, K), for two classes (n, 2)."""
     if isinstance(link, Sigmoid):
         logit = node("Add", node("Mul", scores, constant([-link.A])), constant([-link.B]))
@@ -245,22 +251,22 @@ def export(
 def _expect_held(model: Model, to: str, target: ExportTarget, without_probabilities: bool) -> None:
     """Raise UsageError for a recipe, words or probabilities that `target` cannot hold."""
 
-    def those(what: str) -> str:
-        return " or ".join(name for name, other in TARGETS.items() if getattr(other, what))
+    def those(hold: Callable[[ExportTarget], bool]) -> str:
+        return " or ".join(name for name, other in TARGETS.items() if hold(other))
 
     recipe = model.recipe
     if recipe is not None and not target.recipe and recipe.form != "numbers":
         raise UsageError(
             f"{to} cannot say how rows become features, and this model takes {recipe.in_words()}; export it to "
-            f"{those('recipe')}, or the weights of the features alone: --without-recipe"
+            f"{those(lambda other: other.recipe)}, or the weights of the features alone: --without-recipe"
         )
     if model.label_names and not target.words:
         raise UsageError(
             f"{to} has numbers for labels, and this model has words ({', '.join(list(model.label_names.values())[:3])}); "
-            f"export it to {those('words')}, or with the numbers that stand for them: --without-recipe"
+            f"export it to {those(lambda other: other.words)}, or with the numbers that stand for them: --without-recipe"
         )
     if model.link is not None and not target.fitted and not without_probabilities:
         raise UsageError(
-            f"{to} cannot hold the probabilities of this model that were fitted; export it to {those('fitted')}, or without "
-            "them: --without-probabilities"
+            f"{to} cannot hold the probabilities of this model that were fitted; export it to "
+            f"{those(lambda other: other.fitted)}, or without them: --without-probabilities"
         )

@@ -56,9 +56,9 @@ def content(model: Model, form: LinearForm) -> bytes:
     return buffer.getvalue()
 
 
-def _estimator(form: LinearForm) -> Any:
+def _estimator(form: LinearForm) -> BaseEstimator:
     if isinstance(form.link, Odds):  # one-vs-rest, its probabilities normalised to sum 1
-        estimator: Any = OneVsRestClassifier(LogisticRegression())
+        estimator = OneVsRestClassifier(LogisticRegression())
         estimator.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(form.labels)
         estimator.estimators_ = [
             _fitted(LogisticRegression(), weights[None, :].copy(), np.array([intercept]), np.array([0, 1]))
@@ -77,7 +77,9 @@ def _estimator(form: LinearForm) -> Any:
     return _fitted(estimator, form.weights[0].copy(), float(form.intercepts[0]))
 
 
-def _fitted(estimator: Any, weights: np.ndarray, intercept: Any, classes: np.ndarray | None = None) -> Any:
+def _fitted(
+    estimator: BaseEstimator, weights: np.ndarray, intercept: np.ndarray | float, classes: np.ndarray | None = None
+) -> BaseEstimator:
     estimator.coef_, estimator.intercept_, estimator.n_features_in_ = weights, intercept, weights.shape[-1]
     if classes is not None:
         estimator.classes_ = classes
@@ -91,7 +93,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.recipe = recipe
         self.n_features = n_features
 
-    def fit(self, X: Any = None, y: Any = None) -> Self:
+    def fit(self, X: object = None, y: object = None) -> Self:
         """Does nothing."""
         self.n_features_in_ = len(self.columns)
         return self
@@ -102,7 +104,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         assert self.recipe.table is not None
         return [column.name for column in self.recipe.table.columns]
 
-    def transform(self, X: Any) -> sp.csr_array:
+    def transform(self, X: object) -> sp.csr_array:
         """float64 (n, n_features); warns of unseen values. Raises BadInputError as `streamcut.predict` does."""
         raw = Raw(labelled=False)
         matrix = _matrix(rows_of(framed(X), self.recipe, raw), self.n_features)
@@ -110,7 +112,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return matrix
 
 
-def learned(X: Any, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_array]:
+def learned(X: object, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr_array]:
     """(an encoder for rows like those of the frame `X`, these rows encoded), by a recipe as `streamcut.fit` makes it.
 
     convert   more options of `streamcut.convert`: roles of columns, crosses, hash_bits, missing, …

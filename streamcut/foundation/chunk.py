@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import numpy as np
 
 from streamcut.errors import BadInputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class Chunk:
         return replace(self, first_row=first_row)
 
 
-def csr_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+def csr_arrays(X: object) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
     """(indptr int64, indices, data, shape) of `X`, an array (n, d) or anything that SciPy converts to a canonical csr_array.
 
     Values keep int8 and float32; everything else becomes float64. Arrays are shared where possible. A NumPy array needs no SciPy,
@@ -107,7 +111,13 @@ def group_starts(chunk: Chunk) -> np.ndarray:
     return np.concatenate(([0], np.flatnonzero(chunk.qid[1:] != chunk.qid[:-1]) + 1, [chunk.n_rows]))
 
 
-def check_csr(X: Any) -> None:
+def is_sparse(X: object) -> TypeGuard[csr_array]:
+    """Whether `X` is a sparse array or matrix of SciPy, which is not imported to find out."""
+    scipy = sys.modules.get("scipy.sparse")
+    return scipy is not None and scipy.issparse(X)
+
+
+def check_csr(X: csr_array) -> None:
     """Raise BadInputError unless the arrays of X, a user's csr_array, are safe for kernels."""
     try:
         X.check_format(full_check=True)
@@ -142,16 +152,15 @@ def concatenate(chunks: list[Chunk]) -> Chunk:
         parts = [np.ones(c.nnz, np.int8) if c.data is None else c.data[c.indptr[0] : c.indptr[-1]] for c in chunks]
         data = np.concatenate(parts)
 
-    def joined(name: str) -> np.ndarray | None:
-        arrays = [getattr(c, name) for c in chunks]
-        return None if arrays[0] is None else np.concatenate(arrays)
+    def joined(arrays: list[np.ndarray | None]) -> np.ndarray | None:
+        return None if arrays[0] is None else np.concatenate(cast("list[np.ndarray]", arrays))  # one has it as all have
 
     return Chunk(
         np.append(0, np.cumsum(lengths)),
         np.concatenate([c.indices[c.indptr[0] : c.indptr[-1]] for c in chunks]),
         data,
         np.concatenate([c.y for c in chunks]),
-        joined("qid"),
-        joined("weight"),
+        joined([c.qid for c in chunks]),
+        joined([c.weight for c in chunks]),
         chunks[0].first_row,
     )

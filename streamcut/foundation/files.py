@@ -49,7 +49,7 @@ def failpoint(name: str) -> None:
         elif action.startswith("hold="):
             Path(action[5:]).read_bytes()
         else:
-            raise OSError(getattr(errno, action), os.strerror(getattr(errno, action)), name)
+            raise OSError(number := vars(errno)[action], os.strerror(number), name)
 
 
 def scratch_folder(chosen: str | os.PathLike | None) -> Path:

@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from streamcut.errors import MemoryBudgetError, UsageError
 from streamcut.foundation import systems
 from streamcut.foundation.units import format_bytes, parse_size
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 _AUTO_SHARE = 0.8
 _MOMENT = 0.25  # seconds
@@ -116,7 +119,7 @@ def one_blas_thread() -> AbstractContextManager:
 
 
 @cache
-def _blas(with_scipys: bool) -> Any:
+def _blas(with_scipys: bool) -> ThreadpoolController:
     """The BLAS libraries loaded now: SciPy has its own, which may be loaded later than NumPy's."""
     from threadpoolctl import ThreadpoolController  # it scans all loaded libraries
 

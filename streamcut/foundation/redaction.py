@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 HIDDEN = "***"
 _ACCOUNTS = ("abfs", "abfss", "wasb", "wasbs", "az", "adl")  # of Azure: the part before @ is a container, if it has no colon
@@ -34,7 +33,7 @@ def redacted(text: str) -> str:
     return "://".join(shown)
 
 
-def path_of(data: Any) -> str | list[str] | None:
+def path_of(data: object) -> str | list[str] | None:
     """The path of `data` (a path, several, an opened data set), or of the stores it joins, without secrets; None: it has none."""
     paths = data if isinstance(data, str | os.PathLike | list) else getattr(data, "paths", getattr(data, "path", None))
     if not isinstance(paths, list):

@@ -13,7 +13,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from html import escape
-from typing import Any
 
 from streamcut.errors import UsageError, spelled
 from streamcut.foundation.units import format_number
@@ -24,7 +23,7 @@ def visible(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(ord(c)) for c in text)
 
 
-def word(label: Any) -> str:
+def word(label: object) -> str:
     """A label as text: a word, or the shortest form of a number; "" for none."""
     return "" if label is None else label if isinstance(label, str) else f"{label:g}"
 
@@ -61,7 +60,7 @@ class Shown(ABC):
     __slots__ = ()
 
     @abstractmethod
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         """The values to show, by name; None is left out."""
 
     def __repr__(self) -> str:
@@ -82,7 +81,7 @@ def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:
     return f"<table><caption>{html(title)}</caption><tbody>{cells}</tbody></table>"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return str(value) if isinstance(value, bool) else visible(format_number(value))
 
 
@@ -115,6 +114,6 @@ def plain(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def options_text(options: Mapping[str, Any]) -> str:
+def options_text(options: Mapping[str, object]) -> str:
     """Options and their values: `C 0.1, loss hinge`."""
     return ", ".join(f"{name} {value if isinstance(value, str) else format(value, 'g')}" for name, value in options.items())

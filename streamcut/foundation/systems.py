@@ -32,7 +32,7 @@ def sync_directory(path: str | os.PathLike) -> None:
 
 def reserve(handle: int, size: int) -> None:
     """Make the open, empty file `size` zero bytes with disk space allocated. Raises OSError if there is no space."""
-    if hasattr(os, "posix_fallocate"):
+    if LINUX:
         os.posix_fallocate(handle, 0, size)
         return
     zeros = bytes(min(size, _PIECE))
@@ -43,7 +43,7 @@ def reserve(handle: int, size: int) -> None:
 
 def fetch_ahead(handle: int, start: int, length: int) -> None:
     """Prefetch bytes of an open file without waiting, if the system supports it."""
-    if hasattr(os, "posix_fadvise"):
+    if LINUX:
         os.posix_fadvise(handle, start, length, os.POSIX_FADV_WILLNEED)
 
 
@@ -72,7 +72,7 @@ def cpus() -> int:
     """Processors that this process may use."""
     if hasattr(os, "process_cpu_count"):  # Python 3.13
         return os.process_cpu_count() or 1
-    if hasattr(os, "sched_getaffinity"):
+    if LINUX:
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 

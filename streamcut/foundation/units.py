@@ -61,7 +61,7 @@ def format_enough(count: int) -> str:
     return format_bytes(-(-count // digit) * digit)
 
 
-def format_number(value: Any) -> str:
+def format_number(value: object) -> str:
     """`value` for people: whole numbers with thousands separators, others with six significant digits."""
     if value is None:
         return "–"

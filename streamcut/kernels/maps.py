@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class FeatureMap(ABC):
     kind: ClassVar[str]
     kernel: Kernel
     dimension: int
-    identity: dict[str, Any]
+    identity: dict[str, object]
 
     @property
     @abstractmethod
@@ -54,6 +54,10 @@ class FeatureMap(ABC):
     @abstractmethod
     def memory(self) -> tuple[str, int, int]:
         """(name of its data, their bytes in a model file, which is built in memory; bytes per worker)."""
+
+    def describe(self) -> dict[str, object]:
+        """What `streamcut info` shows of it."""
+        return {"kernel": self.kernel.as_dict(), "map": self.kind, "map_features": self.n_features, **self.identity}
 
     def mapped(self, chunk: Chunk) -> Chunk:
         """The same rows with these features instead."""
@@ -76,7 +80,7 @@ class FourierMap(FeatureMap):
     kernel: Kernel
     dimension: int
     frequencies: np.ndarray
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, object] = field(default_factory=dict)
 
     kind: ClassVar[str] = "fourier"
 
@@ -115,7 +119,7 @@ class NystroemMap(FeatureMap):
     landmarks: Chunk
     dimension: int
     projection: np.ndarray
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, object] = field(default_factory=dict)
     _vectors: Vectors = field(init=False, repr=False)
 
     kind: ClassVar[str] = "nystroem"
@@ -124,7 +128,7 @@ class NystroemMap(FeatureMap):
         object.__setattr__(self, "_vectors", Vectors(self.kernel.centred_on(self.landmarks), self.landmarks, self.dimension))
 
     @classmethod
-    def of(cls, kernel: Kernel, rows: Chunk, dimension: int, identity: dict[str, Any] | None = None) -> Self:
+    def of(cls, kernel: Kernel, rows: Chunk, dimension: int, identity: dict[str, object] | None = None) -> Self:
         """The map of these rows. Raises BadInputError if the kernel is 0 on all of them."""
         n = rows.n_rows
         K = np.empty((n, n))

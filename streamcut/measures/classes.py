@@ -67,7 +67,7 @@ class ProbabilityMeasures:
         for row, values in zip(self._bins, (weight, weight * p, weight * hit), strict=True):
             row += np.bincount(bins, values, BINS)
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, object]:
         """Every measure by its name (JSON types); None if there are no rows."""
         weight, means, hits = self._bins
         full = np.flatnonzero(weight)
@@ -136,7 +136,7 @@ class BinaryMeasures:
         """How the scores separate the two classes. No rows can be added afterwards."""
         return Separation(self._kept[True], self._kept[False])
 
-    def measures(self) -> dict[str, float | int | None]:
+    def measures(self) -> dict[str, object]:
         """Every measure by its name: accuracy and the like first, the counts behind them last."""
         hits, false = self._counts[True, True], self._counts[False, True]
         correct_rejections, misses = self._counts[False, False], self._counts[True, False]
@@ -172,9 +172,9 @@ class MulticlassMeasures:
     to_choose: ClassVar[tuple[str, ...]] = ("accuracy", "balanced_accuracy", "macro_f1", "micro_f1")
     losses: ClassVar[tuple[str, ...]] = (*LOSSES, "mean_loss")
 
-    def __init__(self, model: Any) -> None:
-        self._model, self._trained_loss = model, TrainedLoss(model)
-        self._confusion = np.zeros((len(model.labels), len(model.labels)))
+    def __init__(self, model: Model) -> None:
+        self._model, self._labels, self._trained_loss = model, model.labels or (), TrainedLoss(model)
+        self._confusion = np.zeros((len(self._labels), len(self._labels)))
         self._rows, self._loss = 0, 0.0
         self._probability = ProbabilityMeasures() if model.has_probabilities else None
 
@@ -188,7 +188,7 @@ class MulticlassMeasures:
         if self._probability is not None:
             self._probability.add_classes(target, self._model.probabilities_of(scores), chunk.weight)
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, object]:
         """Every measure by its name: overall figures first, then those of each class, and the confusion matrix.
 
         `confusion_matrix[t][p]` is the weight of rows of the t-th label (of `labels`) that were predicted as the p-th.
@@ -204,7 +204,7 @@ class MulticlassMeasures:
                 "f1": ratio(2 * float(hit), float(truth + claim)),
                 "support": float(truth),
             }
-            for label, hit, truth, claim in zip(self._model.labels, hits, truths, claims, strict=True)
+            for label, hit, truth, claim in zip(self._labels, hits, truths, claims, strict=True)
         ]
         if self._probability is not None:
             for line, error in zip(classes, self._probability.calibration_errors(len(classes)), strict=True):
@@ -219,7 +219,7 @@ class MulticlassMeasures:
             "mean_loss": ratio(self._loss, total),
             "rows": self._rows,
             "weight": total,
-            "labels": [self._model.label_word(label) for label in self._model.labels],
+            "labels": [self._model.label_word(label) for label in self._labels],
             "classes": classes,
             "confusion_matrix": confusion.tolist(),
         }

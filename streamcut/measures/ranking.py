@@ -8,7 +8,7 @@ the usual one today (LETOR's tools use 1 for the first two places, then 1/log₂
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class RankingMeasures:
             raise BadInputError("the rows have weights, which rankings do not take; leave them out")
         self._parts.append((chunk.y.copy(), scores.copy(), None if chunk.qid is None else chunk.qid.copy()))
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, object]:
         """Overall figures first. Forgets the rows.
 
         pairwise_accuracy   1 − swapped_pairs
@@ -143,7 +143,7 @@ class RocAreaMeasures:
         low, high = sorted(self._scores)
         return Separation(self._scores[high], self._scores[low])
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, object]:
         """Every measure by its name; None with one label only."""
         separation = self.separation
         auc, precision = (None, None) if separation is None else (separation.roc_auc, separation.average_precision)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.measures.separation import ratio
+from streamcut.models.model import Model
 
 
 class RegressionMeasures:
@@ -27,7 +28,7 @@ class RegressionMeasures:
         "mean_absolute_error", "mean_squared_error", "root_mean_squared_error", "pinball_loss", "mean_poisson_deviance",
     )  # fmt: skip
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
         self._loss, self._quantile = model.problem.loss, dict(model.problem.options).get("quantile", 0.5)
         self._rows, self._weight, self._absolute, self._own = 0, 0.0, 0.0, 0.0
@@ -54,7 +55,7 @@ class RegressionMeasures:
         self._mean += apart * weight / total
         self._weight = total
 
-    def measures(self) -> dict[str, Any]:
+    def measures(self) -> dict[str, float | int | None]:
         """Every measure by its name."""
         mse = ratio(self._square, self._weight)
         unexplained = ratio(self._square, self._spread)

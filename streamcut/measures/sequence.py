@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,8 +43,8 @@ class SequenceMeasures:
             for counts, chunks in ((self._predicted, proposed), (self._true, true), (self._both, proposed & true)):
                 counts.update(kind for _, _, kind in chunks)
 
-    def measures(self) -> dict[str, Any]:
-        measured: dict[str, Any] = {
+    def measures(self) -> dict[str, object]:
+        measured: dict[str, object] = {
             "accuracy": self._right / self._rows if self._rows else None,
             "sequence_accuracy": self._whole / self._sequences if self._sequences else None,
             "rows": self._rows,
@@ -77,7 +77,7 @@ class SequenceMeasures:
         return chunks
 
 
-def _of_chunks(predicted: int, true: int, both: int) -> dict[str, Any]:
+def _of_chunks(predicted: int, true: int, both: int) -> dict[str, object]:
     """F₁, precision, recall and the number of true chunks, from the numbers predicted, true, and both."""
     return {
         "f1": 2 * both / (predicted + true) if predicted + true else None,

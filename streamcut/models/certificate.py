@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -122,9 +121,11 @@ class Certificate(Shown):
         nothing = self.equal and only_rounding(self.primal, self.lower_bound, scale)
         return Tolerance.strictest(self.tol, self.tol_relative, self.primal, scale, nothing=nothing)
 
-    def shown(self) -> dict[str, Any]:
-        names = ("primal", "lower_bound", "gap", "gap_per_c_bar", "converged", "stop_reason")
-        return {name: getattr(self, name) for name in names}
+    def shown(self) -> dict[str, object]:
+        return {
+            "primal": self.primal, "lower_bound": self.lower_bound, "gap": self.gap, "gap_per_c_bar": self.gap_per_c_bar,
+            "converged": self.converged, "stop_reason": self.stop_reason,
+        }  # fmt: skip
 
     def briefly(self) -> str:
         """A phrase: how far the model is from the optimum, and whether that is enough."""
@@ -156,7 +157,8 @@ def certificate_of(certificates: Sequence[Certificate]) -> Certificate:
     if len(certificates) == 1:
         return certificates[0]
     worst = next((c for c in certificates if not c.converged), certificates[0])
-    primal, bound, raised = (math.fsum(getattr(c, name) for c in certificates) for name in ("primal", "lower_bound", "raised"))
+    sums = zip(*((c.primal, c.lower_bound, c.raised) for c in certificates), strict=True)
+    primal, bound, raised = map(math.fsum, sums)
     return replace(worst, primal=above(primal, 0.0), lower_bound=bound and below(bound, 0.0), raised=raised)
 
 

@@ -7,24 +7,27 @@ on its values. They add products in the kernel's order, so a row has the same sc
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from streamcut.foundation.chunk import is_sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST = 16  # rows; the kernel is faster for more
 Row = tuple[np.ndarray | slice, np.ndarray]  # features, and their values
 
 
-def few_rows(X: Any, n_features: int) -> list[Row] | None:
+def few_rows(X: object, n_features: int) -> list[Row] | None:
     """The rows of `X`, if they are few and plain; None: take the general path.
 
     Plain is an array of numbers, (d,) or (n, d), or a CSR matrix in canonical form, with `n_features` columns.
     """
     if isinstance(X, np.ndarray):
         return _dense(X, n_features)
-    if getattr(X, "format", "") == "csr":
-        return _sparse(X, n_features)
-    return None
+    return _sparse(X, n_features) if is_sparse(X) and X.format == "csr" else None
 
 
 def row_scores(rows: list[Row], weights: np.ndarray, constant: np.ndarray | float) -> np.ndarray:
@@ -37,7 +40,7 @@ def row_scores(rows: list[Row], weights: np.ndarray, constant: np.ndarray | floa
         return np.array([_score(features, values, weights, constant) for features, values in rows])
 
 
-def _score(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: Any) -> Any:
+def _score(features: np.ndarray | slice, values: np.ndarray, weights: np.ndarray, constant: np.ndarray | float) -> np.ndarray:
     terms = np.empty((len(values) + 1, *weights.shape[1:]))
     terms[0] = constant
     np.multiply(values if weights.ndim == 1 else values[:, None], weights[features], out=terms[1:])
@@ -53,7 +56,7 @@ def _dense(X: np.ndarray, n_features: int) -> list[Row] | None:
     return [(slice(None), row) for row in rows]
 
 
-def _sparse(X: Any, n_features: int) -> list[Row] | None:
+def _sparse(X: csr_array, n_features: int) -> list[Row] | None:
     indices, data = X.indices, X.data
     if not 0 < X.shape[0] <= MOST or X.shape[1] != n_features or data.dtype.kind not in "biuf" or data.dtype.itemsize > 8:
         return None

@@ -41,7 +41,7 @@ _FIRST_MEMBER = b"meta.json.npy"
 _HEAD = 64  # bytes of a file in which that name stands
 
 
-def save_model(model: Model, path: str | os.PathLike, *, replace: bool = True) -> None:
+def save_model(model: Model, path: str | os.PathLike[str], *, replace: bool = True) -> None:
     """Write `model` to `path` (or a URL), replacing a file only once all of it is on disk (streamcut.io.places.outputs).
 
     Raises NotFoundError when the folder does not exist, DiskFullError, and UsageError when the file exists, unless `replace`.
@@ -67,7 +67,7 @@ def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
             file.write(flat[start : start + _PIECE].data)
 
 
-def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
+def load_model(path: str | os.PathLike[str], expect: Callable[[int], None] = lambda size: None) -> Model:
     """The model in the file or behind the URL `path`. Nothing in it is ever unpickled.
 
     `expect` is called with the number of bytes before they are allocated, and may raise.
@@ -99,7 +99,7 @@ def load_model(path: str | os.PathLike, expect: Callable[[int], None] = lambda s
                 raise NotFoundError(f"{path}: {error}") from None
 
 
-def _check_version(path: str | os.PathLike, meta: dict[str, Any]) -> None:
+def _check_version(path: str | os.PathLike[str], meta: dict[str, Any]) -> None:
     """Raise NotFoundError unless this version wrote the file."""
     if meta["format"] != FORMAT:
         raise NotFoundError(f"{path} is not a streamcut model")
@@ -112,12 +112,12 @@ def _check_version(path: str | os.PathLike, meta: dict[str, Any]) -> None:
         )
 
 
-def as_model(model: Model | str | os.PathLike, expect: Callable[[int], None] = lambda size: None) -> Model:
+def as_model(model: Model | str | os.PathLike[str], expect: Callable[[int], None] = lambda size: None) -> Model:
     """`model`; if it is a path, the model read from it by `load_model`."""
     return load_model(model, expect) if isinstance(model, str | os.PathLike) else model
 
 
-def is_model(path: str | os.PathLike) -> bool:
+def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether the file `path` begins like a model; `load_model` checks the rest."""
     if is_url(path):
         url = os.fspath(path)
@@ -128,7 +128,7 @@ def is_model(path: str | os.PathLike) -> bool:
         return _FIRST_MEMBER in file.read(_HEAD)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """`value` in JSON types: NumPy numbers become Python's, nan and infinity (which JSON lacks) become None."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}

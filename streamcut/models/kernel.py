@@ -121,11 +121,11 @@ class KernelModel(Model):
         X = self.support
         return Chunk(X.indptr.astype(np.int64), X.indices, X.data, np.zeros(self.n_support))
 
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, object]:
         return {"kernel": self.kernel.as_dict(), "facts": self.facts, **self.result()}
 
 
-def row_keys(rows: Any) -> Iterator[tuple[bytes, bytes]]:
+def row_keys(rows: Chunk | sp.csr_array) -> Iterator[tuple[bytes, bytes]]:
     """The features and values of each row of a chunk or a CSR array, equal for equal rows."""
     columns = np.ascontiguousarray(rows.indices, np.int64)
     values = np.ones(len(columns)) if rows.data is None else np.ascontiguousarray(rows.data, np.float64)

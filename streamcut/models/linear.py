@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class LinearModel(Model):
     """
 
     weights: np.ndarray
-    intercept: Any
+    intercept: float | np.ndarray
     witnesses: tuple[Witness, ...] = ()
 
     kind: ClassVar[str] = "linear"
@@ -99,7 +99,7 @@ class LinearModel(Model):
         constant = bias * (self.intercept / bias) if bias else 0.0  # rounded as in _scores
         return row_scores(rows, self.weights, constant)
 
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, object]:
         several = {"classes": self.scores_per_row, "strategy": self.problem.strategy} if self.scores_per_row > 1 else {}
         return {
             "n_nonzero_weights": int(np.count_nonzero(self.weights)),

@@ -14,6 +14,7 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
 from streamcut.foundation.fields import by_name, expect_shape
 from streamcut.foundation.shown import Shown, html
+from streamcut.io.dataset import is_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss
 from streamcut.models.certificate import Certificate, StopReason, certificate_of
@@ -154,7 +155,7 @@ class Model(Shown, ABC):
         by_label = dict(zip((f"{label:.17g}" for label in self.labels or ()), results, strict=False))
         return {"converged": self.converged, "stop_reason": self.stop_reason, "classes": by_label}
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         """What a console or a notebook shows."""
         result, several = self.result(), self.scores_per_row > 1
         return {
@@ -172,26 +173,21 @@ class Model(Shown, ABC):
 
     def describe(self) -> dict[str, Any]:
         """What `streamcut info` shows, with NumPy's numbers."""
-        mapped: dict[str, Any] = {}
-        if (of := self.map) is not None:
-            mapped = {"kernel": of.kernel.as_dict(), "map": of.kind, "map_features": of.n_features, **of.identity}
         return {
-            **{name: getattr(self, name) for name in ("kind", "task", "solver", "n_features")},
-            **self._described(),
-            **mapped,
+            "kind": self.kind, "task": self.task, "solver": self.solver, "n_features": self.n_features, **self._described(),
+            **({} if self.map is None else self.map.describe()),
             "labels": self.labels,
-            **{name: getattr(self.problem, name) for name in ("C", "positive_weight", "rest")},
-            "certificate": self.result(),
+            "C": self.C, "positive_weight": self.problem.positive_weight, "rest": self.problem.rest, "certificate": self.result(),
             **({} if self.link is None else {f"probabilities_{name}": value for name, value in by_name(self.link).items()}),
             "iterations": len(self.history),
-            **{name: getattr(self, name) for name in ("parameters", "fingerprint", "resources")},
-        }
+            "parameters": self.parameters, "fingerprint": self.fingerprint, "resources": self.resources,
+        }  # fmt: skip
 
     @abstractmethod
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> dict[str, object]:
         """What `describe` says of the scorer."""
 
-    def save(self, path: str | os.PathLike, *, replace: bool = True) -> None:
+    def save(self, path: str | os.PathLike[str], *, replace: bool = True) -> None:
         """Write the model to `path`, a file or a URL, as `streamcut.save_model` does; `streamcut.load_model` reads it.
 
         >>> import numpy as np
@@ -218,7 +214,7 @@ class Model(Shown, ABC):
         """The same scores, bit for bit, of a few rows without compiled code; None: not offered by this model."""
         return None
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: object) -> np.ndarray:
         """Scores of the rows of `X` (n × n_features, NumPy or SciPy sparse), as `score_chunk`; or of raw rows.
 
         Raw rows are what `streamcut.predict` takes: frames (pandas, polars, Arrow, DuckDB), one row or several as dicts, files
@@ -238,17 +234,17 @@ class Model(Shown, ABC):
         row = int(np.argmin(finite.reshape(len(scores), -1).all(axis=1)))
         raise BadInputError(f"row {row} (0-based) of X gives a score that is not finite")
 
-    def _rows(self, X) -> Chunk:
-        if not hasattr(X, "indptr") and not hasattr(X, "tocsr"):
+    def _rows(self, X: Any) -> Chunk:
+        if not any(hasattr(X, name) for name in ("indptr", "tocsr")):
             X = np.atleast_2d(np.asarray(X, dtype=np.float64))
         if X.ndim != 2 or X.shape[1] != self.n_features:
             raise BadInputError(f"X has shape {X.shape}, but the model has {self.n_features} features")
         indptr, indices, data, _ = csr_arrays(X)
         return Chunk(indptr, indices, data, np.zeros(len(indptr) - 1))
 
-    def _of_raw_rows(self, X: Any, answer: str) -> np.ndarray | None:
+    def _of_raw_rows(self, X: object, answer: str) -> np.ndarray | None:
         """The answers for raw rows, from which features are made first; None: `X` holds features."""
-        raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or hasattr(X, "manifest")
+        raw = isinstance(X[0] if isinstance(X, list) and X else X, str | os.PathLike | Mapping) or is_dataset(X)
         if not raw and self.recipe is not None and self.recipe.table is not None:
             raw = isinstance(X, Iterator) or any(hasattr(X, name) for name in _OF_FRAMES)
         if not raw:
@@ -343,7 +339,7 @@ class Model(Shown, ABC):
         distinct, codes = np.unique(labels, return_inverse=True)
         return np.array([names.get(label, f"{label:g}") for label in distinct.tolist()], dtype=object)[codes]
 
-    def predict(self, X: Any, qid: Any = None) -> np.ndarray:
+    def predict(self, X: object, qid: object = None) -> np.ndarray:
         """Labels of the rows of `X`, float64 (n,), or words (object, n) where labels are words.
 
         `X` and errors are those of `decision_function`. `qid` (n,) tells sequences apart; without it the rows are one.
@@ -360,7 +356,7 @@ class Model(Shown, ABC):
             starts = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1, [len(qid)]))
         return self.in_label_words(self.labels_of(scores, starts))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         """Probabilities of the positive label, float64 (n,), or of all classes, (n, K), of the rows of `X`.
 
         `X` and errors are those of `decision_function`; UsageError where the model has no probabilities.
@@ -393,7 +389,7 @@ class Model(Shown, ABC):
         """Whether the model has probabilities."""
         return (self.link or self.own_link) is not None
 
-    def explain(self, X: Any, **options: Any) -> list[Any]:
+    def explain(self, X: object, **options: Any) -> list[Any]:
         """What each feature adds to the score of each row of `X`: see `streamcut.explain` for options and errors."""
         import streamcut
 

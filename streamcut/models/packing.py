@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamcut.foundation.fields import shown
+from streamcut.foundation.chunk import is_sparse
+from streamcut.foundation.fields import Json, shown
 from streamcut.io.recipe.recipe import Recipe
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _MODULES = {
     "LinearModel": "models.linear",
@@ -46,7 +50,7 @@ _MODULES = {
 _ROWS = ("data", "indices", "indptr")
 
 
-def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Json:
     """`value` in JSON types; the arrays in it are added to `arrays` under names that begin with `name`."""
     if isinstance(value, np.ndarray):
         arrays[name] = value
@@ -58,12 +62,15 @@ def packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         return {"$recipe": "recipe"}
     if isinstance(value, Enum):
         return {"$class": type(value).__name__, "value": value.value}
-    if hasattr(value, "_fields") or is_dataclass(value):
-        keys = getattr(value, "_fields", None) or [part.name for part in fields(value) if part.init and part.compare]
+    keys = getattr(value, "_fields", None)  # of a named tuple
+    if is_dataclass(value):
+        keys = [part.name for part in fields(value) if part.init and part.compare]
+    if keys is not None:
         start = f"{name}." if name else ""
-        return {"$class": type(value).__name__} | {key: packed(getattr(value, key), start + key, arrays) for key in keys}
-    if hasattr(value, "indptr"):
-        return {"$csr": list(value.shape)} | {key: packed(getattr(value, key), f"{name}.{key}", arrays) for key in _ROWS}
+        return {"$class": type(value).__name__, **{key: packed(getattr(value, key), start + key, arrays) for key in keys}}
+    if is_sparse(value):
+        parts = zip(_ROWS, (value.data, value.indices, value.indptr), strict=True)
+        return {"$csr": list(value.shape), **{key: packed(part, f"{name}.{key}", arrays) for key, part in parts}}
     if isinstance(value, dict):
         return {str(key): packed(part, f"{name}.{key}", arrays) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -102,7 +109,7 @@ def unpacked(value: Any, arrays: Any) -> Any:
     return made
 
 
-def _checked(rows: Any, n_features: int) -> Any:
+def _checked(rows: csr_array, n_features: int) -> csr_array:
     """CSR rows. Raises ValueError unless all entries are where they should be: compiled code checks no bounds."""
     starts, indices, values = rows.indptr, rows.indices, rows.data
     fit = len(starts) and starts[0] == 0 and starts[-1] == len(indices) == len(values) and (np.diff(starts) >= 0).all()

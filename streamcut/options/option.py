@@ -7,11 +7,16 @@ import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import Field, dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
 from streamcut.foundation.units import plain
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    _Record: TypeAlias = DataclassInstance | type[DataclassInstance]
 
 _Function = TypeVar("_Function", bound=Callable)
 _WIDTH, _INDENT, _NAMES = 128, 4, 17  # of docstrings
@@ -30,7 +35,7 @@ class Check:
     numbers: bool = True
     words: Callable[[Any], bool] = lambda value: False
 
-    def __call__(self, value: Any) -> bool:
+    def __call__(self, value: object) -> bool:
         if value is None or self.words(value):
             return True
         if self.numbers and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -82,14 +87,14 @@ class Option:
     flag: str = ""
     metavar: str | None = None
     kind: str = ""
-    choices: tuple[Any, ...] = ()
+    choices: tuple[object, ...] = ()
     check: Check | None = None
     tasks: tuple[str, ...] | None = None
     solvers: str | None = None
     kernels: str | None = None
     role: str = ""
     setting: bool = False
-    tried: tuple[Any, ...] = ()
+    tried: tuple[object, ...] = ()
 
     def of_solver(self, *names: str) -> bool:
         """Whether a solver that goes by these names has it."""
@@ -105,23 +110,23 @@ class Option:
 _ANY = Option()  # of a field that is no option
 
 
-def option(default: Any, help: str = "", **more: Any) -> Any:  # noqa: A002 - the usual word
+def option(default: object, help: str = "", **more: Any) -> Any:  # noqa: A002 - the usual word
     """A field of a record of options; `more` as Option has it."""
     return field(default=default, metadata={"option": Option(help, **more)})
 
 
-def changed(record: Any, name: str, **more: Any) -> Any:
+def changed(record: _Record, name: str, **more: object) -> Any:
     """Option `name` of `record` for a class derived from it, where it is declared a little differently."""
     declaration = record.__dataclass_fields__[name]
     return field(default=declaration.default, metadata={"option": replace(declaration.metadata["option"], **more)})
 
 
-def options_of(record: Any) -> dict[str, Option]:
+def options_of(record: _Record) -> dict[str, Option]:
     """The options of a record, or of its class, by their names in Python; it may have other fields."""
     return {name: member.metadata["option"] for name, member in record.__dataclass_fields__.items() if member.metadata}
 
 
-def default_of(record: Any, name: str) -> Any:
+def default_of(record: _Record, name: str) -> Any:
     """The default of option `name`."""
     return record.__dataclass_fields__[name].default
 
@@ -131,7 +136,7 @@ def flag(name: str, declaration: Option) -> str:
     return "--" + (declaration.flag or name.replace("_", "-"))
 
 
-def expect_valid(record: Any, *, flags: bool = False) -> None:
+def expect_valid(record: DataclassInstance, *, flags: bool = False) -> None:
     """Numbers become plain ones of the declared type, in place; raise UsageError, naming the option, for a value that it does
     not take.
 
@@ -153,9 +158,9 @@ def expect_valid(record: Any, *, flags: bool = False) -> None:
         raise UsageError(f"{where}: {value!r} {declaration.check.complaint}")
 
 
-def declared(value: Any, kind: Any) -> Any:
+def declared(value: object, kind: object) -> object:
     """A number as its option is declared, so that 1, 1.0 and NumPy's give the same bits; anything else unchanged."""
-    made = {"float": float, "int": int}.get(str(getattr(kind, "__name__", kind)).partition(" ")[0])
+    made = {"float": float, "int": int}.get(str(kind.__name__ if isinstance(kind, type) else kind).partition(" ")[0])
     if made is None or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     try:
@@ -164,14 +169,12 @@ def declared(value: Any, kind: Any) -> Any:
         return value
 
 
-def having(record: Any, **wanted: Any) -> tuple[str, ...]:
-    """The options of a record of which something is said: role="limit"."""
-    return tuple(
-        name for name, declaration in options_of(record).items() if all(getattr(declaration, k) == v for k, v in wanted.items())
-    )
+def having(record: _Record, said: Callable[[Option], bool]) -> tuple[str, ...]:
+    """The options of a record of which something is said."""
+    return tuple(name for name, declaration in options_of(record).items() if said(declaration))
 
 
-def documented(record: Any) -> Callable[[_Function], _Function]:
+def documented(record: _Record) -> Callable[[_Function], _Function]:
     """A decorator: {options} in the docstring of a function becomes a list of them."""
 
     def described(function: _Function) -> _Function:

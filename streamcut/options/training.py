@@ -28,7 +28,7 @@ _WAVES = {"kernel": "rbf", "gamma": 0.7, "fourier": 12}
 _POLY = {"kernel": "poly", "gamma": 0.7, "maintenance": "remove"}
 
 
-def _of_loss(name: str) -> dict[str, Any]:
+def _of_loss(name: str) -> dict[str, tuple[str, ...]]:
     """tasks, for option `name` that only some losses of single rows have: those with targets as these losses take."""
     targets = {loss.targets for loss in ROW_LOSSES.values() if name in loss.options}
     return {"tasks": tuple({"labels": "binary", "numbers": "regression"}[kind] for kind in sorted(targets))}

@@ -55,13 +55,13 @@ class Report:
         self,
         model: Model,
         *,
-        data: Any = None,
+        data: object = None,
         vocabulary: str | os.PathLike | None = None,
         path: str | os.PathLike | None = None,
     ) -> None:
         self.model, self.title = model, f"{model.task} model by {model.solver}"
         self.command = command(model, path)
-        self.measures: dict[str, Any] = {}
+        self.measures: Mapping[str, Any] = {}
         self.measured_on = "" if data is None else f"{data}" if isinstance(data, str | os.PathLike) else "data in memory"
         self.weights = _greatest_weights(model, _names(model, vocabulary))
         with drawn.styled():
@@ -195,17 +195,17 @@ def _greatest_weights(model: Model, names: list[str] | None) -> dict[str, list[t
     return {label: list(map(named, listed)) for label, listed in weights.items()}
 
 
-def _facts(values: Mapping[str, Any]) -> str:
+def _facts(values: Mapping[str, object]) -> str:
     """A table of names and single values."""
     return _table([html(name.replace("_", " ")), _shown(value)] for name, value in _single(values).items() if value != "")
 
 
-def _single(values: Mapping[str, Any]) -> dict[str, Any]:
+def _single(values: Mapping[str, object]) -> dict[str, object]:
     """Those that fit in a cell and say something to people."""
     return {name: value for name, value in values.items() if not isinstance(value, list | dict) and name not in SCALES}
 
 
-def _records(rows: list[dict[str, Any]]) -> str:
+def _records(rows: list[dict[str, object]]) -> str:
     """A table of records with the same fields."""
     names = list(_single(rows[0])) if rows else []
     head = [f"<b>{html(name.replace('_', ' '))}</b>" for name in names]
@@ -217,7 +217,7 @@ def _table(rows: Iterable[list[str]]) -> str:
     return f"<table>{''.join(lines)}</table>" if lines else ""
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """A readable value as HTML; the JSON has all digits."""
     return html(format_number(plain(value)))
 
@@ -226,7 +226,7 @@ def report(
     model: Model | str | os.PathLike,
     path: str | os.PathLike | None = None,
     *,
-    data: Any = None,
+    data: object = None,
     feature_names: str | os.PathLike | None = None,
     plots: str | os.PathLike | None = None,
     force: bool = False,

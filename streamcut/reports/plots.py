@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from statistics import pstdev
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -14,6 +15,8 @@ from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import options_text, visible
 from streamcut.io.places.outputs import output
+from streamcut.measures.classes import BinaryMeasures
+from streamcut.measures.ranking import RocAreaMeasures
 from streamcut.measures.regression import RegressionMeasures
 from streamcut.models.model import Model
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from streamcut.evaluation import Measures
     from streamcut.grids.search import Cell
 
 Plots = dict[str, tuple[str, "Figure"]]  # (caption, figure) by name
@@ -48,7 +52,7 @@ def needs_matplotlib() -> None:
         raise UsageError("plots need matplotlib: pip install 'streamcut[plots]'") from None
 
 
-def styled() -> Any:
+def styled() -> AbstractContextManager:
     """A context in which figures are made in our style."""
     needs_matplotlib()
     import matplotlib as mpl
@@ -83,9 +87,9 @@ def rendered(figure: Figure, form: str, name: str) -> bytes:
     import matplotlib as mpl
 
     target = io.BytesIO()
-    dates: dict[str, Any] = {"metadata": {"Date": None}} if form == "svg" else {}
+    metadata = {"Date": None} if form == "svg" else None
     with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure.savefig(target, format=form, facecolor="white", dpi=150, **dates)
+        figure.savefig(target, format=form, facecolor="white", dpi=150, metadata=metadata)
     return target.getvalue()
 
 
@@ -99,7 +103,7 @@ def save(figure: Figure, path: str | os.PathLike) -> None:
         file.write(content)
 
 
-def certificate(history: Sequence[dict[str, Any]]) -> Plots:
+def certificate(history: Sequence[Mapping[str, Any]]) -> Plots:
     """How far the objective and the lower bound are from each other's best value, over the solver's own measure of work; no
     plot without a bound."""
     work = next((name for name in _WORK if history and name in history[-1]), "seconds")
@@ -123,10 +127,10 @@ def certificate(history: Sequence[dict[str, Any]]) -> Plots:
     return {"certificate": ("Certificate: objective and lower bound", figure)}
 
 
-def quality(collected: Any, measures: dict[str, Any]) -> Plots:
+def quality(collected: Measures, measures: Mapping[str, Any]) -> Plots:
     """The plots of what `streamcut.evaluation.collect` returns, whose `measures` these are."""
     plots: Plots = collected.plots() if isinstance(collected, Residuals) else {}
-    separation = getattr(collected, "separation", None)
+    separation = collected.separation if isinstance(collected, BinaryMeasures | RocAreaMeasures) else None
     if separation is not None and separation.of_two:
         false_positive_rate, recall, precision = separation.curves()
         figure, axes = _new("false positive rate", "true positive rate")

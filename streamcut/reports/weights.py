@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Weight(NamedTuple):
 
 
 def weights(
-    model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: Any = None
+    model: Model | str | os.PathLike, *, top: int | None = None, sort: str = "magnitude", label: str | float | None = None
 ) -> list[Weight]:
     """See streamcut.api."""
     if sort not in SORTS:
@@ -77,7 +77,7 @@ def greatest(model: Model, top: int, several: int, classes: int = 8) -> dict[str
     return dict(list(by_label.items())[:classes])
 
 
-def classes_of(model: Model, label: Any) -> list[tuple[int, Any]]:
+def classes_of(model: Model, label: str | float | None) -> list[tuple[int, str | float | None]]:
     """(column of the matrix of weights, the name of its class) for each requested class, all without a `label`.
 
     Raises UsageError for a model without weights of features, and for a label that it does not have.
@@ -85,14 +85,15 @@ def classes_of(model: Model, label: Any) -> list[tuple[int, Any]]:
     if not model.of_features or model.n_features == 0:
         what = "with features of a kernel" if model.map is not None else f"a {model.kind} model"
         raise UsageError(f"{what} has no weights of features; linear ones have")
-    labels: Any = model.labels
+    columns: list[tuple[int, str | float | None]]
+    columns = [(k, model.label_word(number)) for k, number in enumerate(model.labels or ())]
     if model.scores_per_row == 1:
-        columns = [(0, None if labels is None else model.label_word(labels[1]))]
-    else:
-        columns = [(k, model.label_word(number)) for k, number in enumerate(labels)]
+        columns = [(0, columns[1][1] if columns else None)]
     if label is None:
         return columns
-    wanted = [(k, name) for k, name in columns if name is not None and label in (name, word(name))]
+    wanted: list[tuple[int, str | float | None]] = [
+        (k, name) for k, name in columns if name is not None and label in (name, word(name))
+    ]
     if not wanted:
         names = ", ".join(str(name) for _, name in columns[:10])
         raise UsageError(f"label: {label!r} has no weights; there are weights of {names}")
@@ -144,12 +145,15 @@ class Explanation:
 
 
 def explain(
-    model: Model | str | os.PathLike, data: Any, *, strict: bool = False, raw: Raw | None = None, **how: Any
-) -> list[Explanation]:
+    model: Model | str | os.PathLike, data: object, *, top: int | None = TOP, label: str | float | None = None,
+    against: object = None, ignore_extra_features: bool = False, strict: bool = False, raw: Raw | None = None,
+) -> list[Explanation]:  # fmt: skip
     """See streamcut.api."""
     reading = raw or Raw(labelled=False)
     reading.strict |= strict
-    explanations = list(explained(model, data, raw=reading, **how))
+    explanations = list(
+        explained(model, data, top=top, label=label, against=against, raw=reading, ignore_extra_features=ignore_extra_features)
+    )
     if raw is None:
         warn_of(reading.unseen)
     return explanations
@@ -157,11 +161,11 @@ def explain(
 
 def explained(
     model: Model | str | os.PathLike,
-    data: Any,
+    data: object,
     *,
     top: int | None = TOP,
-    label: Any = None,
-    against: Any = None,
+    label: str | float | None = None,
+    against: object = None,
     raw: Raw,
     ignore_extra_features: bool = False,
     ceiling: Ceiling | None = None,
@@ -206,7 +210,7 @@ def _parts(
     return tuple(parts), float(adds[rest].sum())
 
 
-def _mean(model: Model, data: Any) -> np.ndarray:
+def _mean(model: Model, data: object) -> np.ndarray:
     """The mean row, float64 (n_features). Raises BadInputError for features that the model does not have."""
     total, weight = np.zeros(model.n_features), 0.0
     for chunk in rows_of(as_rows(model, framed(data), False), model.recipe, Raw(labelled=False)):

@@ -30,7 +30,7 @@ from contextlib import suppress
 import numpy as np
 
 from streamcut.compiled import chosen_columns as kernels
-from streamcut.compiled.chosen_columns import Columns, Model, Price, RowsInMemory
+from streamcut.compiled.chosen_columns import Columns, NewtonModel, Price, RowsInMemory
 from streamcut.losses.loss import Loss
 from streamcut.oracles.chosen_columns import FeaturesOracle
 from streamcut.solvers.loop import begun, iterated
@@ -99,7 +99,7 @@ def minimise(
     and then; an exception from it ends the search."""
     n, size, z = len(rows.z), len(w), rows.z
     slope, delta, far = np.empty(n), np.empty(n), np.empty(size)
-    model, at = Model(np.empty(n), np.empty(size), np.empty(size), np.empty(size)), np.empty(size)
+    model, at = NewtonModel(np.empty(n), np.empty(size), np.empty(size), np.empty(size)), np.empty(size)
     least, idle = np.inf, 0
     for _ in range(_MODELS):
         going()
@@ -127,7 +127,7 @@ def minimise(
 
 
 def _descend(
-    columns: Columns, active: np.ndarray, price: Price, model: Model, goal: float, slope: np.ndarray, w: np.ndarray,
+    columns: Columns, active: np.ndarray, price: Price, model: NewtonModel, goal: float, slope: np.ndarray, w: np.ndarray,
     going: Callable[[], None],
 ) -> None:  # fmt: skip
     """Accelerated coordinate descent on a model, until no violation exceeds `goal`; `slope` is that of the rows' losses."""
