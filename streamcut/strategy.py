@@ -7,7 +7,7 @@ from importlib import import_module
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.foundation.machine import memory_limit
+from streamcut.foundation.systems import memory_limit
 from streamcut.io.manifest import Statistics
 from streamcut.jobs.job import Job
 from streamcut.loss_table import ROW_LOSSES

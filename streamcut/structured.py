@@ -44,7 +44,7 @@ from streamcut.config import TrainOptions
 from streamcut.data.inputs import opened
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.runner import Interrupted, Runner
 from streamcut.foundation.shown import expect_known, unknown
 from streamcut.foundation.units import plain

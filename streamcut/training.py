@@ -25,10 +25,9 @@ from streamcut.execution.runner import Interrupted, Runner
 from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring, scaled
 from streamcut.foundation.files import scratch_folder
 from streamcut.foundation.interrupts import first_interrupt_asks
-from streamcut.foundation.machine import memory_limit
 from streamcut.foundation.redaction import path_of
 from streamcut.foundation.shown import expect_known, warn
-from streamcut.foundation.systems import peak_bytes, resident_bytes, restart_peak
+from streamcut.foundation.systems import memory_limit, peak_bytes, resident_bytes, restart_peak
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
 from streamcut.io.memory import MemoryDataset

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import INT64_MAX
+from streamcut.foundation.shown import INT64_MAX
 from streamcut.io.sources.labels import Labels
 from streamcut.io.sources.source import Place, cuts
 

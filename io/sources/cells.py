@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamcut.errors import BadInputError, CorruptError, NotFoundError, UsageError
-from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.opened import readable, regular
+from streamcut.foundation.shown import INT64_MAX
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources.arrays import by_rows, entries_of

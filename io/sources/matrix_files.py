@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
-from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.opened import opened_file, opened_raw, readable, regular
+from streamcut.foundation.shown import INT64_MAX
 from streamcut.io.dataset import first_rows
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe

@@ -13,8 +13,8 @@ import numpy as np
 
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError, spelled
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import INT64_MAX
 from streamcut.foundation.redaction import redacted
+from streamcut.foundation.shown import INT64_MAX
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.sources.source import GroupCheck, Sizes, ahead, read_ahead

@@ -29,8 +29,8 @@ from streamcut.compiler.first_use import NOTICE, first_use
 from streamcut.errors import ExitCode, StreamcutError
 from streamcut.foundation.files import UNREACHABLE, disk_full
 from streamcut.foundation.interrupts import waits_end_by
-from streamcut.foundation.machine import expect_room
 from streamcut.foundation.shown import VisibleFormatter, meant, visible
+from streamcut.foundation.systems import expect_room
 
 COMMANDS: dict[str, str] = {name: verb.command for name, verb in VERBS.items() if verb.command} | {
     "info": "Describe a store or a model file; check a store.",

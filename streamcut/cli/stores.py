@@ -16,9 +16,9 @@ import click
 from streamcut.cli.made import has, options_from, set_option
 from streamcut.cli.output import counted, note, number, print_json
 from streamcut.errors import CorruptError, spelled
-from streamcut.foundation.machine import available_cpus
 from streamcut.foundation.redaction import redacted
 from streamcut.foundation.shown import visible
+from streamcut.foundation.systems import available_cpus
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing

@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.machine import SPREAD, memory_limit, too_little
-from streamcut.foundation.systems import peak_bytes, resident_bytes
+from streamcut.foundation.systems import SPREAD, memory_limit, peak_bytes, resident_bytes, too_little
 from streamcut.foundation.units import format_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes

@@ -29,17 +29,14 @@ from distributed.scheduler import KilledWorker
 
 import streamcut
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError, NotFoundError, UsageError
-from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.lanes import Lanes
-from streamcut.execution.passes import Pass, Scoring
+from streamcut.execution.feed import Feed, Traffic, with_entries_of
+from streamcut.execution.passes import Lanes, Pass, Scoring
 from streamcut.execution.plan import BASE, Needs
-from streamcut.execution.row_buffer import with_entries_of
 from streamcut.execution.row_state import RowState
 from streamcut.execution.runner import Interrupted, PassReport, Runner
 from streamcut.execution.views import OccurringDataset, ScaledDataset, occurring, scaled
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.machine import machine_memory
-from streamcut.foundation.systems import node, peak_bytes, resident_bytes
+from streamcut.foundation.systems import machine_memory, node, peak_bytes, resident_bytes
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import Dataset, View, first_rows, shard_bytes
 from streamcut.io.joined import JoinedStores, opened

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.threads import one_ahead
+from streamcut.execution.runner import one_ahead
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import Manifest
 from streamcut.io.stores.buffers import buffer_bytes

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from streamcut.errors import MemoryBudgetError
 from streamcut.execution.row_state import SPILLED_BYTES
 from streamcut.execution.runner import ROW_BLOCK
-from streamcut.foundation.machine import SPREAD, too_little
 from streamcut.foundation.shown import Shown, html_table
+from streamcut.foundation.systems import SPREAD, too_little
 from streamcut.foundation.units import format_bytes
 from streamcut.io.dataset import shard_bytes
 from streamcut.io.manifest import Manifest

@@ -1,4 +1,5 @@
-"""The row state: named arrays with an entry per row, in memory or, when it does not fit, in memory-mapped scratch files.
+"""What is kept of rows between passes: the row state, named arrays with an entry per row, in memory or, when it does not fit, in
+memory-mapped scratch files; and the sizes of row caches.
 
 Pages of a mapped file count as resident while mapped, so callers release rows after visiting them. The kernel keeps or
 writes back the pages as it likes; the contents do not change. Scratch files have no name, so nothing remains of them however the
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 import mmap
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,8 @@ from numpy.typing import DTypeLike
 from streamcut.errors import NotFoundError
 from streamcut.foundation.files import disk_full
 from streamcut.foundation.systems import release, reserve
+from streamcut.io.dataset import entry_bytes, entry_dtypes
+from streamcut.io.manifest import Manifest
 
 
 def scratch_map(folder: Path, size: int) -> mmap.mmap:
@@ -76,3 +80,32 @@ class RowState:
     def _mapped(self, name: str, dtype: np.dtype, count: int, folder: Path) -> np.ndarray:
         self._maps[name] = scratch_map(folder, dtype.itemsize * count)
         return np.frombuffer(self._maps[name], dtype)
+
+
+ROW_BYTES = 96  # per cached row, without its entries, with the memory to sort rows by key
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """Capacity of one lane: rows, entries, and the dtypes of feature numbers and values (None: every value is 1)."""
+
+    rows: int
+    entries: int
+    index: str
+    value: str | None
+
+    @staticmethod
+    def bytes_of_all(manifest: Manifest, row_bytes: int = ROW_BYTES) -> int:
+        """Bytes of a cache that holds every row; each takes `row_bytes` in addition to its entries."""
+        return row_bytes * manifest.statistics.n_rows + entry_bytes(manifest) * manifest.statistics.nnz
+
+    @classmethod
+    def planned(cls, manifest: Manifest, budget: int, lanes: int, row_bytes: int = ROW_BYTES) -> CacheSize | None:
+        """The size per lane for `budget` bytes, at most all rows; None when nothing fits."""
+        statistics = manifest.statistics
+        share = min(1.0, budget / cls.bytes_of_all(manifest, row_bytes))
+        rows = int(share * statistics.n_rows / lanes)
+        entries = int(share * statistics.nnz / lanes)
+        if rows == 0 or entries < statistics.max_row_nnz:
+            return None
+        return cls(rows + 1, entries, *entry_dtypes(manifest))

@@ -1,4 +1,4 @@
-"""Text for people, without terminal control or hidden characters, and results with readable representations.
+"""Text for people, without terminal control or hidden characters; results with readable representations; records by field.
 
 Names, labels and file contents are untrusted text. Results are a line in a console, a small table in a notebook.
 For unknown names there are suggestions (`meant`).
@@ -6,6 +6,14 @@ For unknown names there are suggestions (`meant`).
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from numpy.typing import ArrayLike
 import logging
 import sys
 import warnings
@@ -16,6 +24,30 @@ from html import escape
 
 from streamcut.errors import UsageError, spelled
 from streamcut.foundation.units import format_number
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"  # what a JSON text holds
+
+INT64_MAX = 2**63 - 1
+_SHOWN = 40  # characters of a value
+
+
+def shown(value: object) -> str:
+    """A value in a message: short, and on one line."""
+    if isinstance(value, int) and abs(value) > 10**30:  # Python refuses to print some of these
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
+
+def by_name(record: DataclassInstance) -> dict[str, Any]:
+    """The fields of a dataclass by name, not copied: dataclasses.asdict copies every value, which is slow for many records."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def expect_shape(name: str, array: ArrayLike, *shape: int) -> None:
+    """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
+    if np.shape(array) != shape:
+        raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")
 
 
 def visible(text: str) -> str:

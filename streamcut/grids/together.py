@@ -12,8 +12,7 @@ from typing import Any, cast
 from streamcut.config import CheckpointOptions
 from streamcut.evaluation import Evaluation, measures_of
 from streamcut.execution.ceiling import SLACK
-from streamcut.foundation.machine import memory_limit
-from streamcut.foundation.systems import resident_bytes
+from streamcut.foundation.systems import memory_limit, resident_bytes
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, kept_rows

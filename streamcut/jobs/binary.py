@@ -8,7 +8,7 @@ from functools import partial
 from typing import Self
 
 from streamcut.config import TrainOptions
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest

@@ -15,10 +15,10 @@ from streamcut.compiled import budget as passes
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
 from streamcut.execution.epochs import Epochs, epochs_bytes
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.foundation.fields import by_name
+from streamcut.foundation.shown import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import Job
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, measured, validation_rows

@@ -18,9 +18,9 @@ from streamcut.bundle.penalty import penalty_of
 from streamcut.compiled.problems import Room
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs, Streamed
-from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.row_state import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.systems import give_back
 from streamcut.foundation.units import part_of

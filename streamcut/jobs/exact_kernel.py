@@ -10,11 +10,11 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, take
-from streamcut.foundation.fields import by_name
+from streamcut.foundation.shown import by_name
 from streamcut.foundation.units import parse_size
 from streamcut.io.dataset import entry_bytes
 from streamcut.io.manifest import Manifest

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.manifest import Manifest

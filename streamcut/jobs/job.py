@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
-from streamcut.execution.lanes import Lanes
+from streamcut.execution.passes import Lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.execution.views import OccurringDataset

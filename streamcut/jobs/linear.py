@@ -17,10 +17,10 @@ from streamcut.bundle.penalty import FREE_VECTORS, L2, VECTORS, FreeIntercept, p
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
 from streamcut.execution.feed import Traffic
-from streamcut.execution.lanes import Lanes
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize
-from streamcut.foundation.fields import by_name
-from streamcut.foundation.machine import available_cpus
+from streamcut.execution.passes import Lanes
+from streamcut.execution.row_state import ROW_BYTES, CacheSize
+from streamcut.foundation.shown import by_name
+from streamcut.foundation.systems import available_cpus
 from streamcut.foundation.units import parse_size, part_of
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.models.certificate import Certificate, StopReason, Witness

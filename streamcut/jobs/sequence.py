@@ -9,7 +9,7 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, UsageError
-from streamcut.execution.lanes import Lanes, plan_lanes
+from streamcut.execution.passes import Lanes, plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Runner
 from streamcut.io.dataset import first_rows

@@ -24,8 +24,8 @@ import numpy as np
 
 from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
-from streamcut.foundation.fields import shown
 from streamcut.foundation.opened import opened_file, readable
+from streamcut.foundation.shown import shown
 from streamcut.io.places.outputs import output
 from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError

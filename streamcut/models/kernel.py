@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import expect_shape
+from streamcut.foundation.shown import expect_shape
 from streamcut.kernels.kernel import Kernel
 from streamcut.kernels.vectors import Vectors, dense_bytes
 from streamcut.models.certificate import DualPoint, StopReason

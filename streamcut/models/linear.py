@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.fields import expect_shape
+from streamcut.foundation.shown import expect_shape
 from streamcut.loss_table import JOINT_LOSSES, LOG_ODDS
 from streamcut.models.certificate import Witness
 from streamcut.models.few_rows import Row, row_scores

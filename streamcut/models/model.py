@@ -12,8 +12,7 @@ import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk, csr_arrays, group_starts
-from streamcut.foundation.fields import by_name, expect_shape
-from streamcut.foundation.shown import Shown, html
+from streamcut.foundation.shown import Shown, by_name, expect_shape, html
 from streamcut.io.dataset import is_dataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.losses import row_loss

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streamcut.foundation.chunk import is_sparse
-from streamcut.foundation.fields import Json, shown
+from streamcut.foundation.shown import Json, shown
 from streamcut.io.recipe.recipe import Recipe
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from streamcut.compiled import splitmix, vectors
 from streamcut.compiled.problems import Alone, Order, Places, Single, Together
 from streamcut.errors import UsageError
-from streamcut.execution.row_cache import CacheSize
+from streamcut.execution.row_state import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.pointwise import Column, ColumnsRisk, values_of

@@ -38,9 +38,9 @@ from streamcut.compiled import columns_cache, row_losses, second_order
 from streamcut.compiled.problems import PairState, Places, Room, Swept, listing
 from streamcut.compiled.records import CachedRows, Rows
 from streamcut.compiled.vectors import dot
-from streamcut.execution.row_cache import ROW_BYTES, CacheSize
-from streamcut.foundation.machine import one_blas_thread
+from streamcut.execution.row_state import ROW_BYTES, CacheSize
 from streamcut.foundation.rounding import Grids
+from streamcut.foundation.systems import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import ColumnsRisk

@@ -18,10 +18,8 @@ from streamcut.compiled import problems, vectors
 from streamcut.compiled.problems import Added, Order, PairState, Places, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.compiled.splitmix import draw_below
-from streamcut.execution.feed import Streams
-from streamcut.execution.lanes import Lanes
-from streamcut.execution.passes import Blocks, Pass
-from streamcut.execution.row_buffer import ROW_BYTES
+from streamcut.execution.feed import ROW_BYTES, Streams
+from streamcut.execution.passes import Blocks, Lanes, Pass
 from streamcut.execution.row_state import Rows
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids

@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamcut.compiled import kernel_rows
-from streamcut.execution.feed import Feed, Traffic
-from streamcut.execution.row_buffer import RowBuffer
+from streamcut.execution.feed import Feed, RowBuffer, Traffic
 from streamcut.foundation.chunk import Chunk, concatenate, take
 from streamcut.io.dataset import entry_bytes, first_rows
 from streamcut.io.manifest import Manifest

@@ -15,7 +15,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
-from streamcut.foundation.machine import one_blas_thread
+from streamcut.foundation.systems import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.huber import Huber
 from streamcut.losses.pointwise import PointwiseRisk

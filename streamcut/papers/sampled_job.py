@@ -9,10 +9,10 @@ import numpy as np
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
-from streamcut.foundation.fields import by_name
+from streamcut.foundation.shown import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.job import BundleJob
 from streamcut.jobs.kernel_data import centred_kernel, check_norms, chosen_kernel, kernel_model

@@ -12,7 +12,7 @@ import streamcut
 from streamcut import CheckpointOptions
 from streamcut.errors import ClusterLostError, CorruptError, MemoryBudgetError
 from streamcut.execution import cluster as on_dask
-from streamcut.execution.lanes import plan_lanes
+from streamcut.execution.passes import plan_lanes
 from streamcut.execution.plan import Needs
 from streamcut.jobs import columns as jobs
 from streamcut.oracles.columns_passes import RandomOrder

@@ -13,7 +13,7 @@ from kit.shared.memory import ROOM, command, least, line_of, result_within
 import streamcut
 from streamcut.errors import DiskFullError, ExitCode, NotFoundError
 from streamcut.execution.row_state import RowState
-from streamcut.foundation.machine import machine_memory, memory_limit
+from streamcut.foundation.systems import machine_memory, memory_limit
 
 pytestmark = pytest.mark.process
 
