@@ -64,7 +64,7 @@ class Cell(Shown):
     passes: int
     seconds: float
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         return self.as_dict()
 
     @property
@@ -76,7 +76,7 @@ class Cell(Shown):
         """The mean, negated where the least is best."""
         return merit(self.measure, self.mean)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """A line of a table: the options, mean and standard deviation of the measure, passes and seconds of all trainings."""
         spread = {"deviation": pstdev(self.values)} if len(self.values) > 1 else {}
         return {**self.options, self.measure: self.mean, **spread, "passes": self.passes, "seconds": self.seconds}
@@ -104,9 +104,9 @@ class Search:
     on_iteration: Observer | None = None
     checkpoint: CheckpointOptions | None = None
     stop: Callable[[], bool] | None = None
-    cells: dict[tuple[Any, ...], Cell] = field(default_factory=dict)
+    cells: dict[tuple[object, ...], Cell] = field(default_factory=dict)
     table: list[dict[str, Any]] = field(default_factory=list)
-    models: dict[tuple[Any, ...], Model] = field(default_factory=dict)
+    models: dict[tuple[object, ...], Model] = field(default_factory=dict)
     resources: dict[str, Any] = field(default_factory=lambda: {"readings": 0.0})
 
     def __post_init__(self) -> None:

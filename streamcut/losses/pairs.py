@@ -148,7 +148,7 @@ def near_by_cells(risk: PairsOfLevels, scores: Scores) -> Cells:
     def count(_: int, some: np.ndarray, rows: dict[str, np.ndarray]) -> np.ndarray:
         return np.bincount(rows["code"] * np.int64(_CELLS) + cells.of(some), minlength=risk.classes * _CELLS)
 
-    counts = sum(scores.sweep(count)).reshape(risk.classes, _CELLS)
+    counts = sum(scores.sweep(count), np.zeros(risk.classes * _CELLS, np.int64)).reshape(risk.classes, _CELLS)
     levels = scores.counts.tolist()
     pairs_of_all = sum(n * sum(levels[:level]) for level, n in enumerate(levels)) or 1
     below = np.zeros((risk.classes + 1, _CELLS))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
+
+Result = TypeVar("Result")
 
 
 class Scores(Protocol):
@@ -22,7 +24,7 @@ class Scores(Protocol):
     ties: np.ndarray
     room: int
 
-    def sweep(self, work: Callable[[int, np.ndarray, dict[str, np.ndarray]], Any]) -> Iterator[Any]: ...
+    def sweep(self, work: Callable[[int, np.ndarray, dict[str, np.ndarray]], Result]) -> Iterator[Result]: ...
 
     def whole(self) -> tuple[np.ndarray, np.ndarray]: ...
 

@@ -7,13 +7,15 @@ width, and touches the loss except near kinks, where it is below by at most a qu
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from streamcut.losses.loss import Loss
 
 
 class Smoothed(NamedTuple):
     """`inner`, a loss with kinks (streamcut.losses.loss.Loss), and what kernels of cuts, slopes and curvatures call of one."""
 
-    inner: Any
+    inner: Loss
     width: float
 
     def sign(self, y):

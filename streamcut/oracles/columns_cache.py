@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class ColumnsCache:
         self._listed: np.ndarray = np.empty((0, 0), self._room[1].dtype)
         self._count = np.zeros(size.rows, np.int64)
         self._places: np.ndarray | None = None  # places of the rows, by ascending row number
-        self.columns: Any = None
+        self.columns: Places  # set by `serve`
 
     @property
     def numbers(self) -> np.ndarray:
@@ -97,7 +97,7 @@ class ColumnsCache:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
         return ROW_BYTES + 16 + (8 + listing(columns)().itemsize) * columns
 
-    def serve(self, columns: Any) -> None:
+    def serve(self, columns: Places) -> None:
         """Forget all rows; the next ones have these columns (streamcut.oracles.columns_passes.Places)."""
         self.n, self.limit = 0, np.inf
         self.columns, rows, A = columns, self.size.rows, len(columns.places)  # in groups, of all their columns

@@ -22,6 +22,7 @@ from streamcut.models.certificate import Witness
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.oracles.row_passes import CutSums, Totals
+from streamcut.protocols import Sums
 
 _BEGIN = "rows."  # prefix of the names in a checkpoint
 
@@ -146,7 +147,7 @@ class DecomposableOracle(KeptRows):
         """Estimated rounding that a `step` of k would add to Σ u_i ℓ_i, before it is taken. The data is not read."""
         return self._risk.rounding.slope * self._drift.ahead(k, self._scale)
 
-    def _read(self, work: Pass) -> Any:
+    def _read(self, work: Pass[Sums]) -> Sums:
         sums, report = self._runner.run(work)
         self.passes += 1
         self.traffic += report.traffic

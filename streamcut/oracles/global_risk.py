@@ -35,6 +35,7 @@ from streamcut.oracles.decomposable import Cut, KeptRows, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups, OneGroup
 from streamcut.oracles.sorted_scores import RowBlocks
+from streamcut.protocols import Sums
 
 _LONGER = 1.0 + 1e-6  # for sums over features in float64
 
@@ -222,7 +223,7 @@ class GlobalOracle(KeptRows):
         slope = self._grids.vector_error(self._n, self._scale.entries) + gamma(32.0) * self._size * self._scale.length
         return Cut(a, offset, CutError(slope, gamma(32.0)))
 
-    def _read(self, work: Pass) -> Any:
+    def _read(self, work: Pass[Sums]) -> Sums:
         partial, report = self._runner.run(work)
         self.passes += 1
         self.traffic += report.traffic

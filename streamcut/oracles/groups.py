@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -11,10 +12,10 @@ from streamcut.compiled import score_ranges
 from streamcut.errors import BadInputError, CorruptError
 from streamcut.execution.row_state import Rows
 from streamcut.io.manifest import Statistics
-from streamcut.losses.pairs import near_by_cells
+from streamcut.losses.pairs import Cells, near_by_cells
 from streamcut.losses.scores import OneGroupRisk
 from streamcut.models.kept import Kept
-from streamcut.oracles.sorted_scores import BLOCK_ROWS, RowBlocks, SortedScores
+from streamcut.oracles.sorted_scores import BLOCK_ROWS, Result, RowBlocks, SortedScores
 
 
 class GroupRisk(Protocol):
@@ -84,7 +85,8 @@ class Groups(Kept):
 
     def weigh(self) -> None:
         """Compute the weights of the groups from the codes. Raises BadInputError when no two rows can be compared."""
-        sizes = np.concatenate(self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts)))
+        of_blocks: list[np.ndarray] = self._map(lambda rows, starts, _: self._risk.sizes(rows["code"], starts))
+        sizes = np.concatenate(of_blocks)
         if not sizes.any():
             where = "" if len(sizes) == 1 else " of one query (qid)"
             raise BadInputError(f"no two rows{where} have different labels: there is nothing to rank")
@@ -112,13 +114,13 @@ class Groups(Kept):
 
         self._map(fill)
 
-    def _map(self, work: Any) -> list[Any]:
+    def _map(self, work: Callable[[Rows, np.ndarray, slice], Result]) -> list[Result]:
         """work(row state, group starts in it, their group numbers) of each block."""
         bounds = [0]
         while bounds[-1] < len(self.starts) - 1:
             bounds.append(int(np.searchsorted(self.starts[:-1], self.starts[bounds[-1]] + BLOCK_ROWS)))
 
-        def one(first_row: int, rows: Rows) -> Any:
+        def one(first_row: int, rows: Rows) -> Result:
             b = int(np.searchsorted(firsts, first_row))
             starts = self.starts[bounds[b] : bounds[b + 1] + 1]
             return work(rows, starts - first_row, slice(bounds[b], bounds[b + 1]))
@@ -166,7 +168,7 @@ class OneGroup(Kept):
         """(risk, offset) at z_b + k(z − z_b), or at z when k is None; fills the coefficients."""
         return self._risk.evaluate(self.sorted(k))
 
-    def near(self) -> Any:
+    def near(self) -> Cells:
         """Fill `up` and `down` at the scores z_b, for risks of pairs; returns the cells of scores used."""
         risk: Any = self._risk
         return near_by_cells(risk, self.sorted(0.0))

@@ -20,6 +20,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import Grids, exact_rounder
 from streamcut.losses.loss import Loss, TargetScale
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.losses.smoothed import Smoothed, Widened
 
 _pair = partial(np.zeros, 2)
 
@@ -244,7 +245,7 @@ class SlopesPass(RowPass):
     """Slopes, pairs (total, rounding lost), and curvatures at each k of the loss along z_b + k(z − z_b)."""
 
     k: np.ndarray
-    loss: Loss
+    loss: Loss | Smoothed | Widened
 
     def begin(self, first_row: int) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros((len(self.k), 2)), np.zeros(len(self.k))

@@ -18,6 +18,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.systems import one_blas_thread
 from streamcut.io.manifest import Statistics
 from streamcut.losses.huber import Huber
+from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.smoothed import Smoothed, Widened
 from streamcut.oracles import row_passes
@@ -48,7 +49,7 @@ class CurvedSums(CutSums):
 class CurvedPass(ScorePass):
     """Scores at `w`, the loss and the cut there, and the curvature of `model`; `dense`: rows have most features."""
 
-    model: Any = None
+    model: Loss | Smoothed | Widened | None = None
     dense: bool = False
 
     def begin(self, first_row: int) -> CurvedSums:
@@ -110,7 +111,7 @@ class SecondOrderOracle(LinearOracle):
             self._kink_width = max(_NARROWER * self._kink_width, least)
 
     @property
-    def _modelled(self) -> Any:
+    def _modelled(self) -> Loss | Smoothed | Widened:
         """The loss whose slopes and curvature Newton's method uses."""
         if isinstance(self._loss, Huber):
             return Widened(self._loss, self._kink_width)

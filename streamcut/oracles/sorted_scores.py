@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from streamcut.compiled import score_ranges
 from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Interrupted
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 BLOCK_ROWS = 1 << 17
 
@@ -56,8 +59,8 @@ class RowBlocks:
         self._stop = stop
 
     def map(
-        self, work: Callable[[int, Rows], Any], bounds: Sequence[int] | np.ndarray | None = None, *, to_the_end: bool = False
-    ) -> Iterator[Any]:
+        self, work: Callable[[int, Rows], Result], bounds: Sequence[int] | np.ndarray | None = None, *, to_the_end: bool = False
+    ) -> Iterator[Result]:
         """The results of `work`(first row, row state) for each block, in order.
 
         Block b is bounds[b]:bounds[b + 1], by default BLOCK_ROWS rows. Its pages are released afterwards. Raises Interrupted when
@@ -67,7 +70,7 @@ class RowBlocks:
             bounds = [*range(0, self.n_rows, BLOCK_ROWS), self.n_rows]
         arrays = self._rows()
 
-        def one(block: tuple[int, int]) -> Any:
+        def one(block: tuple[int, int]) -> Result:
             start, stop = block
             if not to_the_end and self._stop():
                 raise Interrupted
@@ -78,13 +81,13 @@ class RowBlocks:
 
         yield from in_threads(one, list(pairwise(map(int, bounds))), self.workers)
 
-    def each(self, work: Callable[[int, Rows], Any]) -> None:
+    def each(self, work: Callable[[int, Rows], object]) -> None:
         """As `map`, uninterrupted, for work that returns nothing and must not be left half done."""
         for _ in self.map(work, to_the_end=True):
             pass
 
 
-def in_threads(work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> Iterator[Any]:
+def in_threads(work: Callable[[Item], Result], items: Sequence[Item], workers: int) -> Iterator[Result]:
     """work(item) of each item, in order."""
     workers = min(workers, len(items))
     if workers <= 1:
@@ -128,10 +131,10 @@ class SortedScores:
         self.splitters = splitters
         self.bounds = np.concatenate([[-np.inf], splitters, [np.inf]])
 
-    def sweep(self, work: Callable[[int, np.ndarray, Rows], Any]) -> Iterator[Any]:
+    def sweep(self, work: Callable[[int, np.ndarray, Rows], Result]) -> Iterator[Result]:
         """The results of `work`(first row, scores, row state) for each block of rows, in order."""
 
-        def one(first: int, rows: Rows) -> Any:
+        def one(first: int, rows: Rows) -> Result:
             scores = rows["z"]
             if self._k is not None:
                 scores = np.empty(len(scores))

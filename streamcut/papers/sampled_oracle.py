@@ -26,8 +26,9 @@ from streamcut.papers.sampled_proof import Proof, proof, proof_pass, shares_of
 from streamcut.papers.sampled_tasks import SampledTask
 
 CANDIDATES = 4  # times the sample: wrong examples kept from a pass, from which samples are drawn
-_BY_ROW = {"numbers": np.int64, "columns": np.int32, "factors": np.float64, "first": np.int64, "weight": np.float64}
-_ARRAYS: dict[str, Any] = {"cuts": np.int64, "ends": np.int64, "constant": np.float64, "dense": np.float64, **_BY_ROW}
+_Kinds = dict[str, type[np.generic]]
+_BY_ROW: _Kinds = {"numbers": np.int64, "columns": np.int32, "factors": np.float64, "first": np.int64, "weight": np.float64}
+_ARRAYS: _Kinds = {"cuts": np.int64, "ends": np.int64, "constant": np.float64, "dense": np.float64, **_BY_ROW}
 _ROUNDS_AT_ONCE = 16  # uniform samples do not depend on w: this many are read together
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ from streamcut.solvers.progress import Progress, Solution
 _ROUNDING = 1e-9
 MU = 0.1  # as in OCAS
 LEAST = 0.05  # of κ
+Features = np.ndarray | tuple[np.ndarray, np.ndarray]  # dense, or (indices, values)
 
 
 class StructuredTask(Protocol):
@@ -38,13 +39,13 @@ class StructuredTask(Protocol):
     def size(self, n_features: int) -> int:
         """D, the length of Ψ."""
 
-    def joint_features(self, x: Any, y: Any) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+    def joint_features(self, x: sp.csr_array, y: object) -> Features:
         """Ψ(x, y): float64 (D,), or (indices, values), where an index may be repeated. `y` may be an answer."""
 
-    def loss(self, y: np.ndarray, answer: Any) -> float:
+    def loss(self, y: np.ndarray, answer: object) -> float:
         """The cost of `answer` if y is true: at least 0, and 0 for y itself."""
 
-    def argmax(self, w: np.ndarray, x: Any, y: np.ndarray | None = None) -> Any:
+    def argmax(self, w: np.ndarray, x: sp.csr_array, y: np.ndarray | None = None) -> object:
         """The answer with the largest ⟨w, Ψ(x, ŷ)⟩ or, with a y, the largest loss(y, ŷ) + ⟨w, Ψ(x, ŷ)⟩."""
 
 
@@ -58,7 +59,7 @@ def examples(chunk: Chunk, n_features: int) -> Iterator[tuple[sp.csr_array, np.n
         yield rows[first:stop], chunk.y[first:stop].copy()
 
 
-def add_features(out: np.ndarray, factor: float, features: Any) -> None:
+def add_features(out: np.ndarray, factor: float, features: Features) -> None:
     """out += factor · Ψ, in place; Ψ is an array like `out`, or a pair (indices, values)."""
     if isinstance(features, tuple):
         np.add.at(out, features[0], factor * np.asarray(features[1], np.float64))
@@ -66,12 +67,12 @@ def add_features(out: np.ndarray, factor: float, features: Any) -> None:
         out += factor * np.asarray(features, np.float64)
 
 
-def product(w: np.ndarray, features: Any) -> float:
+def product(w: np.ndarray, features: Features) -> float:
     """⟨w, Ψ⟩."""
     return float(w[features[0]] @ features[1]) if isinstance(features, tuple) else float(w @ features)
 
 
-def length(features: Any) -> float:
+def length(features: Features) -> float:
     """Upper bound on ‖Ψ‖, up to rounding."""
     return float(np.linalg.norm(features[1] if isinstance(features, tuple) else features, 1))
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -43,6 +42,7 @@ from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import objective, plane_doubt
 from streamcut.models.certificate import StopReason, Witness
 from streamcut.oracles.columns import ColumnsOracle, Start
+from streamcut.oracles.columns_passes import ColumnSums
 from streamcut.solvers.columns_bounds import add_shares, centre, search, take_bounds, to_the_scored
 from streamcut.solvers.columns_state import Answer, Guard, Line, State
 from streamcut.solvers.progress import Iteration, Progress, Standing, StoppingRule
@@ -261,7 +261,7 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
     _after(s, oracle, sums, W, stuck=first | stuck)
 
 
-def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: np.ndarray) -> None:
+def _after(s: State, oracle: ColumnsOracle, sums: ColumnSums, W: np.ndarray, *, stuck: np.ndarray) -> None:
     """Updates after a pass that scored W: line search, master problem, and the start of the next pass."""
     A, C, l1 = len(s.lines), oracle.costs, oracle.l1s
     s.scored = None if l1 is None else W
@@ -285,6 +285,7 @@ def _after(s: State, oracle: ColumnsOracle, sums: Any, W: np.ndarray, *, stuck: 
             best = s.of(s.best, a)
             s.of(s.y, a)[:] = best if l1 is None else best + l1[a] * np.sign(best)
     if oracle.free:
+        assert sums.w is not None
         s.y[-1] = sums.w[-1] + _moved(s.lines, C * s.U[-1], e)
 
 
