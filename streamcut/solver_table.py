@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any, Literal
 
 from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
@@ -61,7 +62,7 @@ class SolverRecord:
         home = self.trains[problem]
         *path, name = (f"streamcut.{home}" if home.startswith("papers.") else f"streamcut.solvers.{home}").split(".")
         if name[0].isupper():
-            return getattr(import_module(".".join(path)), name)
+            return resolve_name(f"{'.'.join(path)}:{name}")
         return import_module(".".join([*path, name]))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib import import_module
+from pkgutil import resolve_name
 
 from streamcut.config import TrainOptions
 from streamcut.errors import UsageError
@@ -115,4 +115,4 @@ def job_class(options: TrainOptions) -> type[Job]:
     record = options.record
     other = options.kind if record.family == "linear" else (*record.kinds, record.family)[0]
     module, attribute = _JOBS["columns" if options.in_columns else other]
-    return getattr(import_module(module), attribute)
+    return resolve_name(f"{module}:{attribute}")

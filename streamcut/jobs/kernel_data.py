@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,7 @@ from streamcut.execution.feed import Feed, Traffic
 from streamcut.execution.views import OccurringDataset
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.rounding import EPSILON
-from streamcut.io.dataset import Dataset
+from streamcut.io.dataset import is_dataset
 from streamcut.io.features import feature_statistics
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
@@ -31,6 +31,7 @@ from streamcut.oracles.kernel_columns import fetch
 from streamcut.oracles.mapped import MappedDataset
 from streamcut.oracles.variance import automatic_gamma
 from streamcut.problem import Problem
+from streamcut.protocols import Dataset
 
 _FARTHEST = 100.0
 
@@ -97,7 +98,7 @@ def validation_rows(options: TrainOptions, statistics: Statistics, problem: Prob
     if options.validation is None:
         return None
     rows, name = options.validation, options.as_dict()["validation"]
-    data = cast(Dataset, rows) if hasattr(rows, "manifest") else open_dataset(rows)
+    data = rows if is_dataset(rows) else open_dataset(rows)
     n_features, labels = data.manifest.statistics.n_features, data.manifest.statistics.labels
     if n_features > statistics.n_features:
         raise BadInputError(f"validation: {name} has {n_features:,} features, the data only {statistics.n_features:,}")

@@ -13,6 +13,7 @@ import numpy as np
 from streamcut.config import TrainOptions
 from streamcut.execution.plan import MemoryPlan, Needs
 from streamcut.execution.runner import Interrupted, Runner
+from streamcut.foundation.shown import by_name
 from streamcut.io.manifest import Manifest
 from streamcut.jobs.binary import BinaryJob
 from streamcut.jobs.linear import multiclass_model, origins, problem_on
@@ -108,6 +109,7 @@ def _of_all(line: Iteration, before: list[Iteration], models: Sequence[LinearMod
     """An iteration of a class as one of all: after those `before`, with the sums of the `models` that there are."""
     primal = line.primal + sum(model.certificates[0].primal for model in models)
     bound = line.lower_bound + sum(model.certificates[0].lower_bound for model in models)
-    totals = {name: getattr(line, name) + (getattr(before[-1], name) if before else 0) for name in _TOTALS}
+    here, last = by_name(line), by_name(before[-1]) if before else dict.fromkeys(_TOTALS, 0)
+    totals = {name: here[name] + last[name] for name in _TOTALS}
     summed = replace(line, iteration=len(before) + line.iteration, primal=primal, lower_bound=bound, gap=primal - bound)
     return replace(summed, **totals, allowed_gap=0.0, waits_for="", classes=classes)

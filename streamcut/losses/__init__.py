@@ -19,7 +19,7 @@ and a line in the table. tests/inside/losses/test_joint_losses.py checks them al
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from streamcut.errors import UsageError
@@ -42,10 +42,10 @@ def row_loss(name: str, options: Mapping[str, Any], positive: float = 1.0) -> Lo
     parameters = {option: float(options[option]) for option in record.options}
     if record.targets == "labels":
         parameters["positive"] = float(positive)
-    return getattr(import_module(f"streamcut.losses.{module}"), kind)(**parameters)
+    return resolve_name(f"streamcut.losses.{module}:{kind}")(**parameters)
 
 
 def joint_loss(name: str) -> Callable[[int], JointLoss]:
     """The loss of all classes together of this name in JOINT_LOSSES, made of the number of classes."""
     module, kind = JOINT_LOSSES[name].home.split(".")
-    return getattr(import_module(f"streamcut.losses.{module}"), kind)
+    return resolve_name(f"streamcut.losses.{module}:{kind}")

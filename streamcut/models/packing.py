@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def unpacked(value: Any, arrays: Any) -> Any:
         return parts
     if value["$class"] not in _MODULES:
         raise ValueError(f"{shown(value['$class'])} is no part of a model or checkpoint")
-    made = getattr(import_module(f"streamcut.{_MODULES[value['$class']]}"), value["$class"])(**parts)
+    made = resolve_name(f"streamcut.{_MODULES[value['$class']]}:{value['$class']}")(**parts)
     if value["$class"] == "NystroemMap":
         _checked(made.landmarks, made.dimension)
     return made

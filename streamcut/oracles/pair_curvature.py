@@ -22,7 +22,7 @@ NEAR = ("up", "down")  # of the row state: see streamcut.compiled.pair_curvature
 
 @dataclass(slots=True)
 class CurvedPairSums:
-    """Σ c_i x_i (folds, D), and of the curvature the row terms and the cell terms to subtract, lower triangles (D, D).
+    """Σ c_i x_i (D,), and of the curvature the row terms and the cell terms to subtract, lower triangles (D, D).
 
     cells  p, q and their weights: of each cell of one group (2, cells, D + 1), or of the current query, `begun` (2,)
     """
@@ -68,8 +68,9 @@ class CurvedSumPass(SumPass):
             pair_curvature.end_group(*sums.cells[:, 0], sums.across)
 
     def merge(self, total: CurvedPairSums, part: CurvedPairSums) -> CurvedPairSums:  # type: ignore[override]
-        for name in ("a", "alone", "across", "cells"):
-            vectors.add(getattr(total, name).reshape(-1), getattr(part, name).reshape(-1))
+        pairs = (total.a, part.a), (total.alone, part.alone), (total.across, part.across), (total.cells, part.cells)
+        for sums, more in pairs:
+            vectors.add(sums.reshape(-1), more.reshape(-1))
         return total
 
     @staticmethod

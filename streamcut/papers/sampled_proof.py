@@ -161,8 +161,10 @@ class ProofPass(Pass):
 
     def merge(self, total: ProofSums, part: ProofSums) -> ProofSums:
         total.dense += part.dense
-        for name in ("loss", "square", "dual_square", "doubt"):
-            accumulate(getattr(part, name), getattr(total, name))
+        accumulate(part.loss, total.loss)
+        accumulate(part.square, total.square)
+        accumulate(part.dual_square, total.dual_square)
+        accumulate(part.doubt, total.doubt)
         return total
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -184,22 +184,26 @@ class State(Kept):
         """(n, P) sums over the columns (n, A) of problems."""
         return values.reshape(len(values), -1, self.width).sum(axis=2)
 
+    def _replace(self, new: Callable[[str, np.ndarray], np.ndarray]) -> None:
+        """Put new(name, array) in the place of each array, one after the other."""
+        for name in (*_VECTORS, *_NUMBERS):
+            setattr(self, name, new(name, getattr(self, name)))
+
     def join(self, new: State) -> None:
         """Add columns at the end, whose lines are to follow. Arrays are extended one after the other."""
-        for name in _VECTORS:
-            setattr(self, name, np.hstack([getattr(self, name), getattr(new, name)]))
-        for name in _NUMBERS:
-            setattr(self, name, np.concatenate([getattr(self, name), getattr(new, name)], axis=-1))
+        self._replace(lambda name, array: np.concatenate([array, getattr(new, name)], axis=-1))
 
     def keep(self, chosen: np.ndarray) -> None:
         """Keep only these columns. Arrays are compacted one after the other."""
         stay = (chosen[:, None] * self.width + np.arange(self.width)).reshape(-1)
-        for name in _VECTORS:
-            array = np.empty((len(getattr(self, name)), len(stay)))
-            vectors.choose(getattr(self, name), stay, array)
-            setattr(self, name, array)
-        for name in _NUMBERS:
-            setattr(self, name, getattr(self, name)[..., chosen])
+
+        def chosen_of(name: str, array: np.ndarray) -> np.ndarray:
+            if name in _NUMBERS:
+                return array[..., chosen]
+            vectors.choose(array, stay, out := np.empty((len(array), len(stay))))
+            return out
+
+        self._replace(chosen_of)
         self.lines = [self.lines[a] for a in chosen.tolist()]
 
     @classmethod

@@ -42,8 +42,8 @@ class Standing:
     def of_all(cls, parts: Iterable[Standing], stage: float) -> Standing:
         """The progress of several problems together."""
         all_ = list(parts)
-        primal, value, error = (sum(getattr(part, name) for part in all_) for name in ("primal", "value", "error"))
-        return cls(primal, value, error, max((part.unproved for part in all_), default=0.0), stage)
+        primal, value = sum(part.primal for part in all_), sum(part.value for part in all_)
+        return cls(primal, value, sum(part.error for part in all_), max((part.unproved for part in all_), default=0.0), stage)
 
     @property
     def rounding(self) -> bool:
