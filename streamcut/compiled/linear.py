@@ -29,6 +29,12 @@ def rounded(value, rounder):
     return (value + rounder) - rounder
 
 
+@inlined
+def left(value, kept, fine):
+    """The remainder of `value` after `kept` on a coarse grid, on the grid of `fine`; 0 if there is no fine grid."""
+    return ((value - kept) + fine) - fine if fine != 0.0 else 0.0
+
+
 @helper
 def square_of(indptr, data, bias, i):
     """‖xᵢ‖²."""
@@ -55,19 +61,27 @@ def scores(indptr, indices, data, w, bias, out):
 
 
 @kernel
-def scatter(indptr, indices, data, coefficients, bias, rounder, out):
-    """out (D) += Σ_i coefficients[i] · x_i, in place, every term on the grid of `rounder` (streamcut.foundation.rounding.Grids).
+def scatter(indptr, indices, data, coefficients, bias, grids, out):
+    """out (folds, D) += Σ_i coefficients[i] · x_i, in place, every term rounded to a grid (streamcut.foundation.rounding.Grids).
 
     Sums on a grid are exact, so neither the order of rows nor how they are split into calls, lanes and shards changes a bit.
     """
+    coarse, fine, high, low = grids.vector, grids.fine_vector, out[0], out[-1]
     for i in range(len(indptr) - 1):
         c = coefficients[i]
         if c == 0.0:
             continue
         if bias != 0.0:
-            out[-1] += rounded(bias * c, rounder)
+            kept = rounded(bias * c, coarse)
+            high[-1] += kept
+            if fine != 0.0:
+                low[-1] += left(bias * c, kept, fine)
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            out[np.uint64(indices[t])] += rounded(c * entry(data, t), rounder)
+            term = c * entry(data, t)
+            kept = rounded(term, coarse)
+            high[np.uint64(indices[t])] += kept
+            if fine != 0.0:
+                low[np.uint64(indices[t])] += left(term, kept, fine)
 
 
 @kernel

@@ -11,7 +11,7 @@ seen, for losses with unbounded shares.
 import numpy as np
 
 from streamcut.compiled import loss as methods  # noqa: F401  (kernels call methods of losses)
-from streamcut.compiled.linear import rounded
+from streamcut.compiled.linear import left, rounded
 from streamcut.compiled.records import target_of, weight_of
 from streamcut.compiled.vectors import compensated
 from streamcut.compiler.jit import inlined, kernel
@@ -104,16 +104,19 @@ def margins(loss, y, u, z, sums):
 def _add_share(loss, f, y, weight, grids, sums):
     """Adds a row with share f to the sums of a cut, as in `cut_coefficients`."""
     if f != 0.0:
-        sums[0] += rounded(weight * loss.constant(f, y), grids.weight)
+        term = weight * loss.constant(f, y)
+        kept = rounded(term, grids.weight)
+        sums[0] += kept
+        sums[1] += left(term, kept, grids.fine_weight)
         if loss.sized():
-            sums[1] += rounded(weight * abs(f), grids.weight)
-            sums[2] += rounded(weight * loss.size(f, y), grids.weight)
+            sums[2] += rounded(weight * abs(f), grids.weight)
+            sums[3] += rounded(weight * loss.size(f, y), grids.weight)
 
 
 @kernel
 def cuts_of_sides(loss, y, score, u, grids, out, sums):
     """The cuts of the rows that pull up and of those that pull down, where all have this score: out (2, n) gets −u σ f, 0 for
-    those of the other side, sums (2, 3) the sums of each cut, as in `cut_coefficients`."""
+    those of the other side, sums (2, 4) the sums of each cut, as in `cut_coefficients`."""
     for i in range(len(y)):
         weight, sign = weight_of(u, i), loss.sign(y[i])
         f = loss.limited(loss.dual(sign * score - loss.offset(y[i]), y[i]), grids.limit, weight)
@@ -124,10 +127,10 @@ def cuts_of_sides(loss, y, score, u, grids, out, sums):
 
 @kernel
 def cut_coefficients(loss, y, z_b, z, kappa, u, grids, out, sums):
-    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (3); neither over M.
+    """Cut at z_c = z_b + κ(z − z_b): fills out[i] = −u_i σ_i f_i, and adds to sums (4); neither over M.
 
-    sums: [Σ u constant, Σ u |f|, Σ u size], the last two for its rounding. All are exact on the grid of weights
-    (streamcut.foundation.rounding.Grids).
+    sums: [Σ u constant, its remainder after the coarse grid, Σ u |f|, Σ u size], the last two for its rounding. All are exact on
+    the grids of weights (streamcut.foundation.rounding.Grids).
     """
     for i in range(len(y)):
         weight = weight_of(u, i)

@@ -85,12 +85,15 @@ def spacing(rounder: float) -> float:
 class Grids(NamedTuple):
     """The rounders of grids on which sums over rows are exact: of weighted features (`vector`) and of weights (`weight`).
 
-    With them a cut is the same to the last bit in any order of rows, and so is everything computed from cuts alone. `limit` caps
-    unbounded shares in a row of weight 1, and so bounds the sums (streamcut.losses.loss, `limited`).
+    With them a cut is the same to the last bit in any order of rows, and so is everything computed from cuts alone. The remainder
+    of a term is dropped or, on `fine` grids, summed separately (two folds): these are 0 until errors matter (`finer`). `limit`
+    caps unbounded shares in a row of weight 1, and so bounds the sums (streamcut.losses.loss, `limited`).
     """
 
     vector: float
     weight: float
+    fine_vector: float = 0.0
+    fine_weight: float = 0.0
     limit: float = math.inf
 
     @classmethod
@@ -98,13 +101,25 @@ class Grids(NamedTuple):
         """For sums of absolute values up to `vector` and `weight`."""
         return cls(exact_rounder(vector), exact_rounder(weight))
 
+    @property
+    def folds(self) -> int:
+        """Number of sums kept of each number: the coarse one, and that of the remainders."""
+        return 1 if self.fine_vector == 0.0 else 2
+
+    def finer(self, terms: int) -> Grids:
+        """With fine grids, for sums of at most `terms` terms, each of which may be added and subtracted again."""
+        return self._replace(
+            fine_vector=exact_rounder(2.0 * terms * spacing(self.vector)),
+            fine_weight=exact_rounder(2.0 * terms * spacing(self.weight)),
+        )
+
     def vector_error(self, rows: int, entries: int) -> float:
         """Error bound, in length, of a vector sum over `rows` with `entries` entries."""
-        return 0.5 * spacing(self.vector) * math.sqrt(float(rows) * float(entries))
+        return 0.5 * spacing(self.fine_vector or self.vector) * math.sqrt(float(rows) * float(entries))
 
     def weight_error(self, rows: int) -> float:
         """Error bound of a sum of one weight for each of `rows`."""
-        return 0.5 * spacing(self.weight) * rows
+        return 0.5 * spacing(self.fine_weight or self.weight) * rows
 
 
 class LossRounding(NamedTuple):

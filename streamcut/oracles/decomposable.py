@@ -132,6 +132,10 @@ class DecomposableOracle(KeptRows):
         """
         return float(np.abs(self.start()[0].a).max(initial=0.0))
 
+    def refine(self) -> bool:
+        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they are, or cannot be."""
+        return False
+
     def stretch_for(self, C: float, whole: float = 1.0) -> float:
         """σ of the first accelerated pass with this C; 1: plain. `whole` is the curvature at which a share moves by 1."""
         statistics = self._runner.feed.data.manifest.statistics
@@ -200,9 +204,11 @@ class DecomposableOracle(KeptRows):
         return self._divided(sums.a, sums.b)
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """The cut of the sums a (D,), which is overwritten, and b (1,)."""
+        """The cut of the sums a (folds, D), which is overwritten, and b [coarse, rest]."""
         M = self.total_weight
-        a /= M
-        offset = float(b[0]) / M
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
+        a[0] /= M
+        offset = float(b.sum()) / M
         scale = self._cut_scale
-        return Cut(a, offset, scale.cut_error(self._grids, scale.length * offset, offset, M, self._risk.rounding))
+        return Cut(a[0], offset, scale.cut_error(self._grids, scale.length * offset, offset, M, self._risk.rounding))

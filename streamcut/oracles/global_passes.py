@@ -70,7 +70,7 @@ class ScoresPass(Pass):
 
 @dataclass(frozen=True, slots=True)
 class SumPass(Pass):
-    """Σ c_i x_i over the rows (D,), exact on the grids."""
+    """Σ c_i x_i over the rows (folds, D), exact on the grids."""
 
     dimension: int
     bias: float
@@ -78,11 +78,11 @@ class SumPass(Pass):
     interruptible: ClassVar[bool] = True
 
     def begin(self, first_row: int) -> np.ndarray:
-        return np.zeros(self.dimension)
+        return np.zeros((self.grids.folds, self.dimension))
 
     def visit_chunk(self, a: np.ndarray, rows: Rows, chunk: Chunk) -> None:
-        linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.grids.vector, a)
+        linear.scatter(chunk.indptr, chunk.indices, chunk.data, rows["c"], self.bias, self.grids, a)
 
     def merge(self, total: np.ndarray, part: np.ndarray) -> np.ndarray:
-        vectors.add(total, part)
+        vectors.add(total.reshape(-1), part.reshape(-1))
         return total

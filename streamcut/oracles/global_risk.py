@@ -186,6 +186,13 @@ class GlobalOracle(KeptRows):
         """Estimated rounding that a `step` of k would add to m·R, before it is taken. The data is not read."""
         return self._n * self._size * self._drift.ahead(k, self._scale)
 
+    def refine(self) -> bool:
+        """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they already are."""
+        if self._grids.folds > 1:
+            return False
+        self._grids = self._grids.finer(self._scale.rows)
+        return True
+
     def _spread(self, w: np.ndarray) -> float:
         """Upper bound on Σ_j |x_ij w_j| over rows i."""
         length = self._scale.length * math.sqrt(vectors.dot(w, w)) * _LONGER
@@ -219,9 +226,11 @@ class GlobalOracle(KeptRows):
         return self._cut_of(self._read(SumPass(self.dimension, self._bias, self._grids)), offset)
 
     def _cut_of(self, a: np.ndarray, offset: float) -> Cut:
-        """The cut of slope `a` (D,)."""
+        """The cut of slope `a` (folds, D)."""
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
         slope = self._grids.vector_error(self._n, self._scale.entries) + gamma(32.0) * self._size * self._scale.length
-        return Cut(a, offset, CutError(slope, gamma(32.0)))
+        return Cut(a[0], offset, CutError(slope, gamma(32.0)))
 
     def _read(self, work: Pass[Sums]) -> Sums:
         partial, report = self._runner.run(work)

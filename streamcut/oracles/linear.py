@@ -11,6 +11,7 @@ import numpy as np
 from streamcut.bundle import two_cuts
 from streamcut.bundle.intercept import Plane
 from streamcut.bundle.penalty import FreeIntercept
+from streamcut.compiled import vectors
 from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import Drift, above, gamma, loss_above, spacing
@@ -72,6 +73,12 @@ class LinearOracle(DecomposableOracle):
         if self._loss.targets == "numbers":  # they are known now: grids may be finer
             self._grids = self._risk.grids(self._scale.rows, self._targets, self._largest)
         return cut, loss
+
+    def refine(self) -> bool:
+        if self._grids.folds > 1:
+            return False
+        self._grids = self._grids.finer(self._scale.rows)
+        return True
 
     def _first_pass(self, w: np.ndarray) -> Pass:
         return self._scores(w, at_w=True, first=self._first)
@@ -204,17 +211,20 @@ class LinearOracle(DecomposableOracle):
         return loss
 
     def _divided(self, a: np.ndarray, b: np.ndarray) -> Cut:
-        """As in DecomposableOracle; b (3,) as in streamcut.compiled.row_losses.cut_coefficients."""
+        """As in DecomposableOracle; b (4,) as in streamcut.compiled.row_losses.cut_coefficients."""
         return self._divided_by(self.total_weight, a, b)
 
     def _divided_by(self, M: float, a: np.ndarray, b: np.ndarray) -> Cut:
         """As `_divided`, for rows of total weight M."""
         scale, grids = self._cut_scale, self._grids
-        a /= M
-        shares = sizes = offset = float(b[0]) / M
+        if len(a) > 1:
+            vectors.add(a[0], a[1])
+        a[0] /= M
+        shares = sizes = offset = float(b[:2].sum()) / M
         if self._loss.sized():
-            shares, sizes = ((b[1:] + 2.0 * grids.weight_error(scale.rows)) / M).tolist()
-        return Cut(a, offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
+            more = 2.0 * grids._replace(fine_weight=0.0).weight_error(scale.rows)  # their sums are on coarse grids
+            shares, sizes = ((b[2:] + more) / M).tolist()
+        return Cut(a[0], offset, scale.cut_error(grids, scale.length * shares, sizes, M, self._loss.rounding))
 
     def _look(self, work: RowPass) -> Any:
         """The result of a pass over the row state."""

@@ -22,7 +22,7 @@ NEAR = ("up", "down")  # of the row state: see streamcut.compiled.pair_curvature
 
 @dataclass(slots=True)
 class CurvedPairSums:
-    """Σ c_i x_i (D,), and of the curvature the row terms and the cell terms to subtract, lower triangles (D, D).
+    """Σ c_i x_i (folds, D), and of the curvature the row terms and the cell terms to subtract, lower triangles (D, D).
 
     cells  p, q and their weights: of each cell of one group (2, cells, D + 1), or of the current query, `begun` (2,)
     """

@@ -33,14 +33,14 @@ def require_finite(chunk: Chunk, bad: int) -> None:
 
 @dataclass(slots=True)
 class Sides:
-    """The cut of rows that pull scores up, and the cut of rows that pull them down: `a` (2, D), `b` (2, 3)."""
+    """The cut of rows that pull scores up, and the cut of rows that pull them down: `a` (2, folds, D), `b` (2, 4)."""
 
     a: np.ndarray
     b: np.ndarray
 
     @classmethod
     def nothing(cls, grids: Grids, features: int) -> Sides:
-        return cls(np.zeros((2, features)), np.zeros((2, 3)))
+        return cls(np.zeros((2, grids.folds, features)), np.zeros((2, 4)))
 
     def add(
         self, chunk: Chunk, loss: Loss, score: float, u: np.ndarray | None, bias: float, grids: Grids,
@@ -50,7 +50,7 @@ class Sides:
         coefficients = np.empty((2, chunk.n_rows))
         row_losses.cuts_of_sides(loss, chunk.y if y is None else y, score, u, grids, coefficients, self.b)
         for side in range(2):
-            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients[side], bias, grids.vector, self.a[side])
+            linear.scatter(chunk.indptr, chunk.indices, chunk.data, coefficients[side], bias, grids, self.a[side])
 
     def merged(self, part: Sides) -> Sides:
         vectors.add(self.a.reshape(-1), part.a.reshape(-1))
@@ -97,14 +97,14 @@ class Totals:
 
 @dataclass(slots=True)
 class CutSums:
-    """Sums over rows, none divided by M: `a` (D,) and `b` (1,) of the cut, longer for losses of single rows.
+    """Sums over rows, none divided by M: `a` (folds, D) and `b` [coarse, rest] of the cut, longer for losses of single rows.
 
     loss    at w, as (total, rounding lost); also the largest share for losses of single rows
     totals  of the first pass
     """
 
     a: np.ndarray | None
-    b: np.ndarray = field(default_factory=partial(np.zeros, 1))
+    b: np.ndarray = field(default_factory=_pair)
     loss: np.ndarray = field(default_factory=_pair)
     totals: Totals | None = None
 
@@ -112,7 +112,7 @@ class CutSums:
 def merge(total: CutSums, part: CutSums) -> CutSums:
     if total.a is not None:
         assert part.a is not None
-        vectors.add(total.a, part.a)
+        vectors.add(total.a.reshape(-1), part.a.reshape(-1))
     total.b += part.b
     merge_loss(total.loss, part.loss)
     if total.totals is not None:
@@ -170,10 +170,10 @@ class RowScores:
     fills: ClassVar[tuple[str, ...]] = ("z",)
 
     def score(self, rows: Rows, chunk: Chunk) -> np.ndarray:
-        work, share, nothing = self.work, np.empty(chunk.n_rows), np.zeros(3)
+        work, share, nothing = self.work, np.empty(chunk.n_rows), np.zeros(4)
         linear.scores(chunk.indptr, chunk.indices, chunk.data, work.w, work.bias, rows["z"])
         z, u, loss = rows["z"].copy(), rows.get("u"), work.risk.loss
-        require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, nothing))
+        require_finite(chunk, row_losses.margins(loss, chunk.y, u, z, nothing[:3]))
         row_losses.cut_coefficients(loss, chunk.y, rows["z_b"], z, work.kappa, u, work.grids, share, nothing)
         return share != 0.0
 
@@ -204,8 +204,8 @@ class ScorePass(Pass):
 
     def begin(self, first_row: int) -> CutSums:
         D = len(self.w)
-        a = np.zeros(D) if self.at_w or self.kappa is not None else None
-        return CutSums(a, np.zeros(3), np.zeros(3), Totals.nothing(D) if self.first else None)
+        a = np.zeros((self.grids.folds, D)) if self.at_w or self.kappa is not None else None
+        return CutSums(a, np.zeros(4), np.zeros(3), Totals.nothing(D) if self.first else None)
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         z = rows.get("z")
@@ -223,7 +223,7 @@ class ScorePass(Pass):
             z_b, kappa, coefficients = z if self.at_w else rows["z_b"], self.kappa, np.empty(chunk.n_rows)
             kappa = 1.0 if kappa is None else kappa
             row_losses.cut_coefficients(loss, chunk.y, z_b, z, kappa, u, self.grids, coefficients, sums.b)
-            linear.scatter(*entries, coefficients, self.bias, self.grids.vector, sums.a)
+            linear.scatter(*entries, coefficients, self.bias, self.grids, sums.a)
 
     merge = staticmethod(merge)
 

@@ -136,7 +136,7 @@ class SecondOrderOracle(LinearOracle):
         sums = super()._read(work)
         if isinstance(work, CurvedPass):
             self.at, self.curvature = work.w.copy(), sums.curvature
-            self.slope, self._slack = -sums.a, float(sums.slack.sum())
+            self.slope, self._slack = -(sums.a.sum(axis=0)), float(sums.slack.sum())
         return sums
 
     def newton(self, allowed: float, ridge: float = 1.0) -> np.ndarray | None:

@@ -65,7 +65,7 @@ class SequenceScorePass(Pass):
     def begin(self, first_row: int) -> SequenceSums:
         features = self.dimension // self.risk.classes - self.risk.classes
         totals = Totals.nothing(features) if self.first else None
-        return SequenceSums(np.zeros(self.dimension) if self.cut else None, totals=totals)
+        return SequenceSums(np.zeros((1, self.dimension)) if self.cut else None, totals=totals)
 
     def visit_chunk(self, sums: SequenceSums, rows: Rows, chunk: Chunk) -> None:
         K, entries, starts = self.risk.classes, (chunk.indptr, chunk.indices, chunk.data), group_starts(chunk)
@@ -88,7 +88,7 @@ class SequenceScorePass(Pass):
         path, excess = self.risk.worst(starts, target, z if self.at_w else rows["z_b"], z, self.kappa, self.transitions)
         if self.at_w:
             self.risk.add(excess, sums.loss)
-        emissions, transitions = sums.a[: -K * K].reshape(-1, K), sums.a[-K * K :].reshape(K, K)
+        emissions, transitions = sums.a[0, : -K * K].reshape(-1, K), sums.a[0, -K * K :].reshape(K, K)
         multiclass.scatter(*entries, target, path, self.bias, self.grids.vector, emissions)
         self.risk.count_transitions(starts, target, path, transitions)
         sums.b[0] += float(np.count_nonzero(path != target))

@@ -88,7 +88,7 @@ class StructuredPass(Pass):
     blocks: ClassVar[Blocks] = Blocks(groups=True)
 
     def begin(self, first_row: int) -> CutSums:
-        return CutSums(np.zeros(len(self.w)), totals=Totals.nothing(1))
+        return CutSums(np.zeros((1, len(self.w))), totals=Totals.nothing(1))
 
     def visit_chunk(self, sums: CutSums, rows: Rows, chunk: Chunk) -> None:
         assert sums.a is not None
@@ -108,7 +108,7 @@ class StructuredPass(Pass):
             sums.totals.weight += 1.0
             sums.totals.magnitudes[0] += length(theirs) + length(ours)
             sums.b[0] += delta
-            a = sums.a
+            a = sums.a[0]
             add_features(a, 1.0, theirs)
             add_features(a, -1.0, ours)
 
@@ -129,7 +129,7 @@ class StructuredOracle(DecomposableOracle):
         """One pass. Its sums are ordinary ones: a term is rounded once per term, and D times in a product."""
         sums = self._read(StructuredPass(self._risk, self._n_features, w))
         M = self.total_weight = sums.totals.weight
-        a, offset, loss = sums.a / M, float(sums.b[0]) / M, float(sums.loss.sum())
+        a, offset, loss = sums.a[0] / M, float(sums.b[0]) / M, float(sums.loss.sum())
         many = gamma(2.0 * M + self.dimension + 16.0)
         size = float(sums.totals.magnitudes[0]) * (1.0 + many)
         error = many * (size * float(np.linalg.norm(w)) + float(sums.b[0]) + loss)
@@ -175,6 +175,7 @@ def stabilised(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int)
             k = guessed_step(here, there, s.k)
         if s.take(w_c, loss, F, oracle.C * oracle.raised):
             a_b = np.array(cut.a)
+        s.sharpen(oracle)
         s.improve(cut, rule)
         s.k = 1.0 if s.bound <= bound else max(LEAST, k + MU * (1.0 - k))
 

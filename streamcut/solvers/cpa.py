@@ -28,6 +28,7 @@ def solve(oracle: DecomposableOracle, progress: Progress, *, max_cuts: int) -> S
         cut, loss = oracle.cut_at(s.w)
         F = oracle.penalty.objective(s.w, oracle.C, loss)
         s.take(s.w, loss, F, oracle.C * oracle.raised)
+        s.sharpen(oracle)
         s.improve(cut, rule)
 
     return iterated(s, oracle, progress, rule, iterate)

@@ -47,7 +47,7 @@ class Best:
         return taken
 
 
-CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, the newest cut is mixed in closed form
+CAREFUL = 0.01  # of the gap: if rounding takes more off the bound, cuts are summed more finely
 _SAME = 1e-12  # of an intercept: no step
 _SOLVED = 1e-6  # of F: the largest gap at which the weights are those of the optimum, and only the intercept is open
 _FLAT = 1e-12  # of C̄: slopes within rounding of 0
@@ -136,6 +136,7 @@ class BundleState(Kept):
         self.raised = oracle.C * oracle.raised
         self.F_b = self.penalty.objective(self.w_b, oracle.C, self.loss, square)
         self.best.offer(self.w_b, self.F_b, self.raised)
+        self.sharpen(oracle)
 
     def centre(self, oracle: Any, rule: StoppingRule) -> None:
         """Move a free intercept to the middle of those that are optimal for the other weights, as LIBSVM does. Two passes.
@@ -175,6 +176,15 @@ class BundleState(Kept):
             self.w_b, self.loss, self.F_b, self.raised = w, loss, F, raised
         return better
 
+    def sharpen(self, oracle: DecomposableOracle) -> None:
+        """Sum the next cuts more finely, if rounding limits the bound."""
+        if self._careful:
+            oracle.refine()
+
+    @property
+    def _careful(self) -> bool:
+        return max(self.taken, self.proved) > CAREFUL * (self.F_b - self.bound)
+
     def improve(self, cut: Cut, rule: StoppingRule) -> None:
         """Add a cut and solve the master problem."""
         self.add(cut)
@@ -199,7 +209,7 @@ class BundleState(Kept):
         self.value, self.taken = master.lower_bound, master.taken
         self.stepped = False
         self._offer(master.a, master.b, master.error)
-        doubtful = max(master.qp_gap, self.taken, self.proved) > CAREFUL * (self.F_b - self.bound)
+        doubtful = master.qp_gap > CAREFUL * (self.F_b - self.bound) or self._careful
         if doubtful and self.penalty.partial:
             a, b, error = self.witness.a, self.witness.b, self.witness.error
             self._offer(*self.bundle.newest_with(a, b, error, math.sqrt(2.0 * self.F_b)))

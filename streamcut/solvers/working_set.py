@@ -35,7 +35,7 @@ from streamcut.losses.loss import Loss
 from streamcut.oracles.chosen_columns import FeaturesOracle
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution
-from streamcut.solvers.state import BundleState
+from streamcut.solvers.state import CAREFUL, BundleState
 
 _GOAL = 0.3  # of the requested gap: the part of the bound that slope residuals may cost
 _LEAST = 1e-12  # of λ: the smallest residual
@@ -59,6 +59,8 @@ def solve(oracle: FeaturesOracle, progress: Progress, *, max_cuts: int) -> Solut
             return
         allowed = rule.allowed_gap(s.F_b, oracle.c_bar)
         s.w = w = _solved(s, oracle, allowed * _AGAIN ** max(0, progress.still - s.stepped))
+        if s.taken > CAREFUL * allowed:
+            oracle.refine()
         cut = oracle.expand(w)
         s.move(1.0, oracle)
         s.improve(cut, rule)

@@ -174,6 +174,13 @@ def test_sums_on_a_grid_are_exact_in_every_order_and_off_by_what_is_said(terms):
     assert sum(rounded) == sum(reversed(rounded)) == float(sum(map(Fraction, rounded)))
     away = abs(sum(map(Fraction, rounded)) - sum(map(Fraction, terms)))
     assert away <= Fraction(grids.weight_error(len(terms)))
+    fine = grids.finer(len(terms))
+    rests = [((x - y) + fine.fine_weight) - fine.fine_weight for x, y in zip(terms, rounded, strict=True)]
+    assert sum(rests) == sum(reversed(rests)) == float(sum(map(Fraction, rests)))
+    both = sum(map(Fraction, rounded)) + sum(map(Fraction, rests))
+    assert abs(both - sum(map(Fraction, terms))) <= Fraction(fine.weight_error(len(terms)))
+    assert (grids.folds, fine.folds) == (1, 2)
+    assert fine.weight_error(len(terms)) < 1e-9 * max(grids.weight_error(len(terms)), 1e-300) or len(terms) > 10**6
 
 
 @given(rows=st.integers(1, 10**6), slope=positive, offset=positive, total=positive)
