@@ -295,8 +295,12 @@ def checked_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def pieces(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
     """`batch` in parts of this size; none if it has no rows."""
-    plain = sum(8 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns)
-    rows = min(size.rows, max(1, batch.num_rows * size.usual // max(plain, 8 * batch.num_columns * batch.num_rows, 1)))
+    least = 8 * batch.num_columns * batch.num_rows
+    plain = batch.get_total_buffer_size() + least  # at most; the sum of its columns takes longer
+    if plain > size.usual:
+        sizes = [8 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns]
+        plain = max(sum(sizes), least)
+    rows = min(size.rows, max(1, batch.num_rows * size.usual // max(plain, 1)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 
