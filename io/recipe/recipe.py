@@ -7,7 +7,7 @@ it does not record where the rows came from.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -89,12 +89,12 @@ class Recipe:
             raise ValueError(f"duplicates {self.duplicates!r}")
 
     @cached_property
-    def prepared(self) -> dict[Any, Any]:
+    def prepared(self) -> dict[object, Any]:
         """Data that row readers derived from the recipe and reuse for the next rows. It is not part of the recipe."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
 
     @property
     def version(self) -> int:
@@ -168,7 +168,7 @@ def _label_rule(record: dict[str, Any]) -> LabelRule:
     return LabelRule(words=words, comparison=comparison, **record)
 
 
-def _texts(texts: Any) -> tuple[str, ...]:
+def _texts(texts: object) -> tuple[str, ...]:
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise ValueError("names are a list of texts")
     return tuple(texts)

@@ -194,7 +194,7 @@ def open_remote(url: str, cached: bool) -> RemoteStore:
         raise NotFoundError(f"{url}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
     if size > MAX_MANIFEST:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
-    manifest = parse_manifest(answer(where, get, where), where)
+    manifest = parse_manifest(answer(where, begun(get, where)), where)
     if manifest.backend != "zarr":
         raise NotFoundError(f"{url}: a store of {manifest.backend} files, which is read only from a disk; copy it there")
     return RemoteStore(url, manifest, cached)

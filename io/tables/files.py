@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from io import BufferedReader
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -108,7 +108,7 @@ class TableFile(ABC):
         """The columns of `schema` in all rows, from the first one on, in batches of about this size or larger ones."""
 
 
-def opened(path: str) -> BinaryIO:
+def opened(path: str) -> io.BufferedReader:
     """The bytes of a local file or a URL. Raises NotFoundError."""
     if "://" not in path:
         try:
@@ -117,7 +117,7 @@ def opened(path: str) -> BinaryIO:
             raise NotFoundError(f"{path}: {error.strerror}; a table as text may be piped to standard input, -") from None
         except OSError as error:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
-    return BufferedReader(RemoteFile(path), _AT_ONCE)  # type: ignore[return-value]
+    return io.BufferedReader(RemoteFile(path), _AT_ONCE)
 
 
 def _checked(path: str) -> str:
@@ -230,9 +230,9 @@ class ParquetTable(TableFile):
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # it also loads network code, which other formats need not wait for
 
-        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
         with damage_of(self.name, "not a readable Parquet file"):
-            return pq.ParquetFile(opened(self.name) if "://" in self.name else _checked(self.name), **options)
+            source = opened(self.name) if "://" in self.name else _checked(self.name)
+            return pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER, read_dictionary=list(dictionaries))
 
 
 class ArrowFile(TableFile):
@@ -245,7 +245,7 @@ class ArrowFile(TableFile):
         with self._reader() as reader:
             self._schema = unique_names(reader.schema, path)
             size = 0 if "://" in path else 2 * os.path.getsize(path)  # a batch as it is stored, and as it is
-            self.batch_bytes = size // max(getattr(reader, "num_record_batches", 1), 1)
+            self.batch_bytes = size // max(reader.num_record_batches if isinstance(reader, pa.RecordBatchFileReader) else 1, 1)
 
     def schema(self) -> pa.Schema:
         return self._schema
@@ -257,13 +257,13 @@ class ArrowFile(TableFile):
 
     def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         with damage_of(self.name), self._reader() as reader:
-            if hasattr(reader, "num_record_batches"):
+            if isinstance(reader, pa.RecordBatchFileReader):
                 reader = map(reader.get_batch, range(reader.num_record_batches))
             for batch in reader:
                 yield checked_batch(batch, schema)
 
-    def _reader(self) -> Any:
-        source: Any = opened(self.name)
+    def _reader(self) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
+        source = opened(self.name)
         with damage_of(self.name, "neither an Arrow file nor an Arrow stream"):
             try:
                 return pa.ipc.open_file(source)

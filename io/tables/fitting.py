@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -167,10 +167,10 @@ def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], w
             sample.add(place.first_row, values[number])
         if others:
             moments.add(values[others] if samples else values)
-    changes: dict[str, Any] = {names[number]: {"edges": sample.edges(wanted[number])} for number, sample in samples.items()}
+    changed = {names[number]: replace(wanted[number], edges=sample.edges(wanted[number])) for number, sample in samples.items()}
     for number, (centre, spread) in zip(others, moments.standardised(), strict=True):
-        changes[names[number]] = {"centre": centre, "spread": spread}
-    columns = tuple(replace(column, **changes.get(column.name, {})) for column in recipe.table.columns)
+        changed[names[number]] = replace(wanted[number], centre=centre, spread=spread)
+    columns = tuple(changed.get(column.name, column) for column in recipe.table.columns)
     return replace(recipe, table=replace(recipe.table, columns=columns))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -149,7 +149,7 @@ class Keys:
         for keys that take too much memory, on the file `where` and (of too many) on the first column that has them.
         """
         features = [self.find(column.words.words, column.prefix) for column in columns]
-        new: list[tuple[Any, ...]] = []
+        new: list[tuple[int, int, int, int, str]] = []
         for number, column in enumerate(columns):
             unseen = features[number] == UNSEEN
             if unseen.any():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
@@ -97,7 +97,7 @@ class VwSource(TextSource):
         rule = LabelRule(none=self._labels == k.NONE)
         return Recipe("vw", bits, dtype=self._dtype, duplicates="sum", labels=rule, names=names)
 
-    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+    def blocks(self, start: dict | None = None) -> Generator[tuple[Chunk, dict]]:
         """See Source; `start` is ignored."""
         self.counters = Counter()
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
