@@ -18,8 +18,8 @@ from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.execution.plan import MemoryPlan
 from streamcut.fitting import Fitted
 from streamcut.grids.search import Tried
+from streamcut.io.conversion.convert import ConvertProgress
 from streamcut.io.conversion.convert import ConvertReport
-from streamcut.io.conversion.convert import Progress
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.remote import set_timeout as set_timeout
@@ -102,7 +102,7 @@ def convert(
     inputs: Any,
     output: str | os.PathLike,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ConvertProgress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
     on_told: Callable[[str], None] | None = ...,
     format: str = "auto",

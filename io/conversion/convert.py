@@ -61,7 +61,7 @@ _EVERY = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConvertProgress:
     """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: of the phase done, None if unknown.
 
     bytes_read: of input files so far, None when they come through a pipe; seconds: since the start.
@@ -108,7 +108,7 @@ def convert(
     inputs: object,
     output: str | os.PathLike,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ConvertProgress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
     on_told: Callable[[str], None] | None = warn,
     **options,
@@ -174,7 +174,7 @@ class Work:
         inputs: object,
         output: str | os.PathLike,
         options: Mapping[str, object],
-        listener: Callable[[Progress], None] | None = None,
+        listener: Callable[[ConvertProgress], None] | None = None,
     ) -> None:
         self._listener, self._began = listener, time.monotonic()
         self._heard = self._began
@@ -366,7 +366,7 @@ class Work:
         now = time.monotonic()
         if self._listener is not None and now - self._heard >= _EVERY:
             self._heard = now
-            self._listener(Progress(phase, rows, share, bytes_read, now - self._began))
+            self._listener(ConvertProgress(phase, rows, share, bytes_read, now - self._began))
 
 
 def _numbers(chunk: Chunk) -> np.ndarray:

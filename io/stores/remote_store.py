@@ -29,7 +29,7 @@ from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import parse_size
 from streamcut.io.manifest import MAX_MANIFEST, Manifest, damaged, parse_manifest
 from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
-from streamcut.io.stores.buffers import Space
+from streamcut.io.stores.buffers import ShardBuffers
 from streamcut.io.stores.spec import JOURNAL, MANIFEST
 from streamcut.io.stores.store import Store, fault
 
@@ -152,7 +152,7 @@ class RemoteStore(Store):
                     self._coming[shard] = me, {file: begun(get, f"{self.path}/{file}") for file in wanted}
                     held += self._sizes[shard]
 
-    def checked(self, name: str, length: int, crc: int, buffers: Space | None = None, trailer: int = 0) -> np.ndarray:
+    def checked(self, name: str, length: int, crc: int, buffers: ShardBuffers | None = None, trailer: int = 0) -> np.ndarray:
         """As in Store, from the cache or the server; what comes with another checksum is asked for again."""
         where, coming = f"{self.path}/{name}", None
         with self._lock:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
+from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, TableColumn
 from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
@@ -53,7 +53,7 @@ def numbers_together(place: Place, batch: pa.RecordBatch, names: Sequence[str]) 
 
 
 @dataclass(slots=True)
-class Encoded:
+class EncodedBatch:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
 
     unseen   {column: number of values without a category in the recipe}; unfit: not of its type
@@ -110,7 +110,7 @@ class Encoder:
         words = column.words
         return self.keys.find(words.words, column.prefix) if words.features is None else words.features
 
-    def vocabulary(self, column: Column, dtype: pa.DataType, rows: int) -> Vocabulary | None:
+    def vocabulary(self, column: TableColumn, dtype: pa.DataType, rows: int) -> Vocabulary | None:
         """The words of a category that are looked up as they are, if there are few enough for a batch of `rows` rows."""
         plain = dtype in _PLAIN and (column.type or TEXT) == TEXT and column.name not in self._crossed
         if not plain or self.learns or self.keys.bits is not None or len(self.keys) > _TIMES * rows:
@@ -121,7 +121,7 @@ class Encoder:
     def _vocabularies(self) -> dict[str, Vocabulary]:
         return self.keys.vocabularies()
 
-    def encode(self, batch: pa.RecordBatch, place: Place) -> Encoded:
+    def encode(self, batch: pa.RecordBatch, place: Place) -> EncodedBatch:
         """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
         return _Batch(self, batch, place).encoded()
 
@@ -136,7 +136,7 @@ class _Batch:
         self.unseen: Counter[str] = Counter()
         self.unfit: Counter[str] = Counter()
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> EncodedBatch:
         encoder = self.encoder
         values = np.empty((len(encoder._numeric), self.n))
         columns, texts = self._categories(values), [self._runs(column) for column in encoder._texts]
@@ -167,7 +167,7 @@ class _Batch:
         for idf in encoder._idf:
             k.tfidf(indptr, indices, idf, data)
         nnz, ones = int(indptr[-1]), ones and not encoder._idf
-        return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
+        return EncodedBatch(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
 
     def _categories(self, values: np.ndarray) -> list[KeyColumn]:
         """What can give a row a feature of value 1, in the order of keys within a row; `values` receives those of numbers."""
@@ -206,7 +206,7 @@ class _Batch:
             raise BadInputError(f"{self.place(column.is_null().index(True).as_py())}, column {name!r}: {_NO_VALUE}")
         return column
 
-    def _numbers(self, column: Column) -> np.ndarray:
+    def _numbers(self, column: TableColumn) -> np.ndarray:
         """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
         values = said(self.place, column.name, partial(numbers_of, self._column(column.name)))
         if self.strict and np.isnan(values).any():
@@ -227,7 +227,7 @@ class _Batch:
         out[lacking] = 0.0
         return {name: rows for name, rows in zip(names, lacking, strict=True) if rows.any()}
 
-    def _category(self, column: Column) -> Words:
+    def _category(self, column: TableColumn) -> Words:
         name = column.name
         if name in self.words:
             return self.words[name]
@@ -246,7 +246,7 @@ class _Batch:
         self.words[name] = words
         return words
 
-    def _times(self, column: Column) -> pa.Array:
+    def _times(self, column: TableColumn) -> pa.Array:
         times, lost = said(self.place, column.name, partial(times_of, self._column(column.name)))
         if lost.any():
             self.unfit[column.name] = int(lost.sum())
@@ -258,7 +258,7 @@ class _Batch:
             raise BadInputError(f"{self.place(int(np.argmax(words.codes < 0)))}, column {name!r}: {_NO_VALUE}")
         return words
 
-    def _runs(self, column: Column) -> Runs:
+    def _runs(self, column: TableColumn) -> Runs:
         return said(self.place, column.name, partial(words_of_texts, self._column(column.name), column))
 
 
@@ -290,7 +290,7 @@ def _by_rows(all_ends: list[np.ndarray], features: list[np.ndarray], rows: int) 
     return ends, np.concatenate(features)[np.argsort(row_of, kind="stable")]
 
 
-def _idf(recipe: Recipe, column: Column) -> np.ndarray:
+def _idf(recipe: Recipe, column: TableColumn) -> np.ndarray:
     """The idf weight of each feature that is a word of a text, float64 (features)."""
     idf = np.zeros(len(recipe.names or ()))
     frequencies = np.array(column.frequencies, dtype=np.float64)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, Column
+from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, TableColumn
 from streamcut.io.sources.lazy import is_of
 from streamcut.io.tables.encoder import interval_names
 from streamcut.io.tables.keys import Keys
@@ -51,7 +51,7 @@ class OutOfTheOrdinaryError(Exception):
     """A row that needs the encoder."""
 
 
-class Encoded(NamedTuple):
+class EncodedRows(NamedTuple):
     """rows: (features, int64 increasing, their values, float64) of each; counters as in RowMaker."""
 
     rows: list[tuple[np.ndarray, np.ndarray]]
@@ -114,7 +114,7 @@ class FewRows:
         self._recipe, self._indicators, self._strict = recipe, table.missing == "own", table.missing == "error"
         self._feature = Keys(recipe.names or (), bits=recipe.hash_bits).of  # negative: none
         self._numbers = []  # (column, feature), in the order in which the encoder sums equal features
-        self._words: list[tuple[Column, str, Bins | None]] = []  # (column, prefix of its keys, edges and names of bins)
+        self._words: list[tuple[TableColumn, str, Bins | None]] = []  # (column, prefix of its keys, edges and names of bins)
         for column in table.columns:
             key = table.key(column.name)
             if column.role == NUMERIC:
@@ -127,7 +127,7 @@ class FewRows:
         self._crosses = [(cross, "*".join(map(table.key, cross)) + "=") for cross in table.crosses]
         self._crossed = frozenset(name for cross in table.crosses for name in cross)
 
-    def encoded(self, rows: Sequence[Mapping[str, object]]) -> Encoded | None:
+    def encoded(self, rows: Sequence[Mapping[str, object]]) -> EncodedRows | None:
         """The features of `rows`; None if they need the encoder."""
         unseen, unfit = list[str](), list[str]()  # the column of each such value
         try:
@@ -135,7 +135,7 @@ class FewRows:
             features = [self._row(row, kinds, rows if len(rows) > 1 else (), unseen, unfit) for row in rows]
         except OutOfTheOrdinaryError:
             return None
-        return Encoded(features, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
+        return EncodedRows(features, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
 
     def _row(
         self, row: Mapping[str, object], kinds: dict[str, type], others: Others, unseen: list[str], unfit: list[str]
@@ -207,7 +207,9 @@ class FewRows:
             raise OutOfTheOrdinaryError
         return float(value)
 
-    def _word(self, row: Mapping[str, object], column: Column, kinds: dict[str, type], others: Others, unfit: list[str]) -> str:
+    def _word(
+        self, row: Mapping[str, object], column: TableColumn, kinds: dict[str, type], others: Others, unfit: list[str]
+    ) -> str:
         """The spelling of a category, "" if missing."""
         value = self._value(row, column.name, kinds, others)
         if value is None:

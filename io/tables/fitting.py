@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.shuffle import random_keys
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import NUMERIC, TEXT, Column
+from streamcut.io.recipe.table import NUMERIC, TEXT, TableColumn
 from streamcut.io.sources.source import Place, Source
 from streamcut.io.tables.arrow import without
 from streamcut.io.tables.encoder import numbers_together
@@ -100,7 +100,7 @@ class QuantileSample:
             kept = np.argpartition(self._keys, SAMPLE - 1)[:SAMPLE]
             self._keys, self._values = self._keys[kept], self._values[kept]
 
-    def edges(self, column: Column) -> tuple[float, ...]:
+    def edges(self, column: TableColumn) -> tuple[float, ...]:
         """The lower edges of all bins of `column` but the first: distinct quantiles. Raises BadInputError without values."""
         if not len(self._values):
             raise BadInputError(f"column {column.name!r} has no value to find bins from")
@@ -146,12 +146,12 @@ def _standardised(count: float, mean: float, squares: float) -> tuple[float, flo
     return round(mean / step) * step, round(deviation / step) * step
 
 
-def to_find(column: Column, standardise: bool) -> bool:
+def to_find(column: TableColumn, standardise: bool) -> bool:
     """Whether a column needs a pass over its values."""
     return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
 
 
-def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], wanted: Sequence[Column]) -> Recipe:
+def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], wanted: Sequence[TableColumn]) -> Recipe:
     """`recipe` with the edges of the binned columns among `wanted`, and the centre and spread of the others.
 
     rows   batches of these columns, each with its place. Raises BadInputError.

@@ -17,7 +17,7 @@ from streamcut.foundation.opened import readable
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
+from streamcut.io.recipe.table import CATEGORICAL, TEXT, TableColumn
 from streamcut.io.sources.source import GroupCheck, Place, Sizes, ahead, describe, expect_room, read_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, without
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
@@ -241,7 +241,7 @@ class TableSource:
         typed = [pa.field(name, self._type(file, schema.field(name).type, name, roles.get(name))) for name in columns]
         return pa.schema(typed)
 
-    def _type(self, file: TableFile, dtype: pa.DataType, name: str, column: Column | None) -> pa.DataType:
+    def _type(self, file: TableFile, dtype: pa.DataType, name: str, column: TableColumn | None) -> pa.DataType:
         """The type used to read a column; a guess from the first file holds for all."""
         labels = self.maker.recipe.labels
         if not file.guesses:

@@ -175,7 +175,7 @@ class BlockParser:
 
     def _reserve(self, size: int) -> None:
         entries, rows = 2 * (size // 4 + 1), size // 2 + 1
-        self._rows = k.Rows(
+        self._rows = k.ParsedRows(
             indptr=np.zeros(rows + 1, np.int64),
             indices=np.empty(entries, np.int64),
             data=np.empty(entries, self._dtype),
