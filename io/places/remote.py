@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from _typeshed import WriteableBuffer
-    from obstore import GetOptions, ObjectMeta
+    from obstore import Bytes, GetOptions, ObjectMeta
     from obstore.auth.boto3 import Boto3CredentialProvider
     from obstore.store import BackoffConfig, ClientConfig, ObjectStore, RetryConfig
 
@@ -40,6 +40,7 @@ OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
 _PIECE = 4 << 20  # bytes of an object in one request
+_GETS = 16  # at once: of more, which share one line, the first is complete later
 AHEAD = 7  # pieces in flight, in addition to the one that is read
 AHEAD_BYTES = (AHEAD + 2) * _PIECE
 
@@ -246,7 +247,14 @@ def size_of(url: str) -> int | None:
         return None
 
 
-async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> bytes:
+@cache
+def _turns() -> asyncio.Semaphore:
+    import asyncio
+
+    return asyncio.Semaphore(_GETS)
+
+
+async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> Bytes:
     """The content, or bytes start:stop of it; `e_tag`: of this version only. A body that breaks off is asked for again."""
 
     import obstore
@@ -255,8 +263,9 @@ async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | No
     options: GetOptions = {} if stop is None else {"range": (start, stop)}
     if e_tag:
         options["if_match"] = e_tag
-    response = await obstore.get_async(store, path, options=options)
-    content = (await response.bytes_async()).to_bytes()
+    async with _turns():
+        response = await obstore.get_async(store, path, options=options)
+        content = await response.bytes_async()  # which NumPy reads as it is
     if len(content) != response.range[1] - response.range[0]:
         raise OSError("the answer broke off")
     return content
@@ -303,7 +312,7 @@ class RemoteFile(io.RawIOBase):
         except MissingError:
             raise no_bucket(url) or NotFoundError(f"{url}: no such file") from None
         self._url, self.size, self._tag, self._position = url, info["size"], info.get("e_tag"), 0
-        self._coming: deque[Future[bytes]] = deque()
+        self._coming: deque[Future[Bytes]] = deque()
         self._asked, self._piece = 0, memoryview(b"")
 
     def readable(self) -> bool:

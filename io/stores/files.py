@@ -134,7 +134,7 @@ class Objects:
 
     def get(self, name: str) -> bytes | None:
         try:
-            return answer(f"{self.root}/{name}", begun(get, f"{self.root}/{name}"))
+            return answer(f"{self.root}/{name}", begun(get, f"{self.root}/{name}")).to_bytes()
         except MissingError:
             return None
 

@@ -21,6 +21,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,6 +33,9 @@ from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begu
 from streamcut.io.stores.buffers import ShardBuffers
 from streamcut.io.stores.spec import JOURNAL, MANIFEST
 from streamcut.io.stores.store import Store, fault
+
+if TYPE_CHECKING:
+    from obstore import Bytes
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +85,7 @@ class ChunkCache:
         """Whether the chunk is cached."""
         return self._path(name).is_file()
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: Bytes) -> None:
         """Keep the chunk if it fits; errors are logged, not raised."""
         with self._lock:
             if self._left < len(content):
@@ -194,7 +198,7 @@ def open_remote(url: str, cached: bool) -> RemoteStore:
         raise NotFoundError(f"{url}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
     if size > MAX_MANIFEST:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
-    manifest = parse_manifest(answer(where, begun(get, where)), where)
+    manifest = parse_manifest(answer(where, begun(get, where)).to_bytes(), where)
     if manifest.backend != "zarr":
         raise NotFoundError(f"{url}: a store of {manifest.backend} files, which is read only from a disk; copy it there")
     return RemoteStore(url, manifest, cached)
