@@ -87,9 +87,9 @@ class TableFile(ABC):
     def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:  # noqa: B027
         """Where rows name their values, `names` are columns, too; `all_names`: a name that is none of the columns is an error."""
 
-    def written(self, names: Sequence[str]) -> pa.RecordBatch:
+    def written(self, sample: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         """These columns of the sample, as text if all values are written as text."""
-        return self.sample().select(names)
+        return sample.select(names)
 
     def batches(self, schema: pa.Schema, start: int = 0, size: BatchSize = _USUAL_SIZE) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on.

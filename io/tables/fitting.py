@@ -55,16 +55,17 @@ def _guessed(files: Sequence[TableFile], options: ConvertOptions) -> tuple[Recip
         file.expect(named if rest else (), all_names="*" not in named)
     if not (options.header or first.spelled):
         raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
-    table, labels, notes = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
+    sample = first.sample()
+    table, labels, notes = roles_of(without(sample, nulls), options, first.name, goes_on=first.goes_on)
     check_types(first.schema(), table, first.name, spelled=first.spelled)
-    written = without(first.written([column.name for column in table.columns]), nulls)
+    written = without(first.written(sample, [column.name for column in table.columns]), nulls)
     table = with_types(table, written, first.name)
     notes = [*first.notes, *notes, *written_otherwise([column for column in table.columns if column.name not in roles], written)]
     labels = replace(labels, words=tuple((options.label_map or {}).items()))
     if labels.column is not None:
         words = labels.words or options.labels_as == "words"
-        sample = without(first.written([labels.column]) if words else first.sample().select([labels.column]), nulls)
-        labels = typed_rule(labels, sample.column(0), options.labels_as, first.name)
+        column = without(first.written(sample, [labels.column]) if words else sample.select([labels.column]), nulls).column(0)
+        labels = typed_rule(labels, column, options.labels_as, first.name)
     return Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table), notes
 
 

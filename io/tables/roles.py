@@ -311,12 +311,18 @@ def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
     """(row, value) of the first text that is not a number, if nearly all are, or many different ones and it alone is not."""
-    texts = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text.strip() not in NULLS]
-    odd = [(row, text) for row, text in texts if not _NUMBER.fullmatch(text.strip())]
-    if not odd or len(texts) < _FEW_TEXTS:
+    column = decoded(column)
+    counted = column.value_counts()  # in the order of their first rows
+    pairs = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+    counts = {text: count for text, count in pairs if text and text.strip() not in NULLS}
+    odd = [text for text in counts if not _NUMBER.fullmatch(text.strip())]
+    rows = sum(counts.values())
+    if not odd or rows < _FEW_TEXTS:
         return None
-    alone = len({text for _, text in odd}) == 1 and len({text for _, text in texts}) > max(_FEW_ROWS, len(texts) / _SEVERAL)
-    return odd[0] if alone or len(odd) < (1 - _DISTINCT) * len(texts) else None
+    alone = len(odd) == 1 and len(counts) > max(_FEW_ROWS, rows / _SEVERAL)
+    if not alone and sum(counts[text] for text in odd) >= (1 - _DISTINCT) * rows:
+        return None
+    return pc.index(column, pa.scalar(odd[0], column.type)).as_py(), odd[0]
 
 
 def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:

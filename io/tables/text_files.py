@@ -125,8 +125,7 @@ class CsvFile(TextFile):
             notes.append(f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)")
         return notes
 
-    def written(self, names: Sequence[str]) -> pa.RecordBatch:
-        self.sample()
+    def written(self, sample: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         texts = {name: pa.string() for name in names}
         return self._parsed(self._head, self._names, column_types=texts, include_columns=list(names)).slice(0, SAMPLE_ROWS)
 
