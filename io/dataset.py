@@ -25,7 +25,7 @@ class ShownDataset(Shown):
     manifest: Manifest
     path: str | None
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         statistics, sizes = self.manifest.statistics, [shard_bytes(self.manifest, shard) for shard in self.manifest.shards]
         return {
             "path": self.path,
@@ -51,12 +51,14 @@ class View(ShownDataset):
     def expect(self, *shards: int) -> None:
         self.inner.expect(*shards)
 
+    @property
+    def held_bytes(self) -> int:
+        return held_bytes(self.inner)
 
-def held_bytes(data: Any) -> int:
+
+def held_bytes(data: Dataset) -> int:
     """Memory that reading `data` takes in addition to the readers' buffers: the prefetches of a remote store, however wrapped."""
-    if hasattr(data, "held_bytes"):
-        return data.held_bytes
-    return held_bytes(data.inner) if hasattr(data, "inner") else 0
+    return getattr(data, "held_bytes", 0)
 
 
 def first_rows(manifest: Manifest) -> list[int]:

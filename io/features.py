@@ -6,7 +6,7 @@ They are sums over the rows in order, so their bits don't depend on shards. Row 
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -38,9 +38,8 @@ class FeatureStatistics:
     total: np.ndarray
     squares: np.ndarray
 
-    def dense(self, name: str, n_features: int) -> np.ndarray:
-        """The array `name` with an element for every feature; 0 for features that do not occur."""
-        values = getattr(self, name)
+    def dense(self, values: np.ndarray, n_features: int) -> np.ndarray:
+        """One of the arrays with an element for every feature; 0 for features that do not occur."""
         out = np.zeros(n_features, values.dtype)
         out[self.index] = values
         return out
@@ -48,7 +47,7 @@ class FeatureStatistics:
     def to_bytes(self) -> bytes:
         """An uncompressed .npz archive without dates: the same statistics give the same bytes."""
         buffer = io.BytesIO()
-        np.savez(buffer, **{field.name: getattr(self, field.name) for field in fields(self)})
+        np.savez(buffer, index=self.index, nonzeros=self.nonzeros, largest=self.largest, total=self.total, squares=self.squares)
         return buffer.getvalue()
 
     @classmethod
@@ -56,7 +55,7 @@ class FeatureStatistics:
         """The inverse of `to_bytes`. Raises ValueError for anything else."""
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                arrays = {field.name: archive[field.name] for field in fields(cls)}
+                arrays = {name: archive[name] for name in cls.__dataclass_fields__}
         except Exception as error:  # zipfile passes on any error of its layers
             raise ValueError(f"not feature statistics: {error}") from None
         index = arrays["index"]
@@ -106,9 +105,8 @@ def by_passes(data: Dataset, at_once: int = MOST_FEATURES) -> FeatureStatistics:
         for shard in range(len(data.manifest.shards)):
             _add(data.read(shard, buffers), first, table)
         parts.append(_occurring(table, first))
-    return FeatureStatistics(
-        *(np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(FeatureStatistics))
-    )
+    arrays = [(part.index, part.nonzeros, part.largest, part.total, part.squares) for part in parts]
+    return FeatureStatistics(*map(np.concatenate, zip(*arrays, strict=True)))
 
 
 def _add(chunk: Chunk, first: int, table: np.ndarray) -> bool:

@@ -20,7 +20,7 @@ from streamcut.io.features import by_passes
 from streamcut.io.manifest import MAX_DISTINCT_LABELS, Manifest, Statistics, StatisticsBuilder, fingerprint
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe, require_same
-from streamcut.io.stores.buffers import Space, largest
+from streamcut.io.stores.buffers import ShardBuffers, largest
 from streamcut.io.stores.spec import FEATURES
 from streamcut.io.stores.store import Store
 from streamcut.io.text.inputs import expect_once
@@ -77,10 +77,10 @@ class JoinedStores(ShownDataset):
         """Memory in addition to the buffers of readers."""
         return sum(map(held_bytes, self._stores))
 
-    def buffers(self) -> Space:
-        return Space(largest(self.manifest))
+    def buffers(self) -> ShardBuffers:
+        return ShardBuffers(largest(self.manifest))
 
-    def read(self, shard: int, buffers: Space | None = None) -> Chunk:
+    def read(self, shard: int, buffers: ShardBuffers | None = None) -> Chunk:
         number = bisect_right(self._firsts, shard) - 1
         return replace(self._stores[number].read(shard - self._firsts[number], buffers), first_row=self._rows[shard])
 

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -107,7 +106,7 @@ class StatisticsBuilder:
         self.label_min, self.label_max = np.inf, -np.inf
         self.groups: int | None = None
         self.weight_sum: float | None = None
-        self.label_weights: Counter[float] | None = None
+        self.label_weights: dict[float, float] | None = None
         self.max_abs_value = self.max_squared_norm = 0.0
         self._last_qid: int | None = None
 
@@ -133,8 +132,9 @@ class StatisticsBuilder:
                 self.labels.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
                 if chunk.weight is not None:
                     weights = np.bincount(which, chunk.weight).tolist()
-                    self.label_weights = self.label_weights or Counter()
-                    self.label_weights.update(dict(zip(values.tolist(), weights, strict=True)))  # type: ignore[arg-type]
+                    self.label_weights = sums = self.label_weights or {}
+                    more = dict(zip(values.tolist(), weights, strict=True))
+                    sums.update({label: sums.get(label, 0.0) + weight for label, weight in more.items()})
             if len(values) > MAX_DISTINCT_LABELS or len(self.labels) > MAX_DISTINCT_LABELS:
                 self.labels = self.label_weights = None
         if chunk.qid is not None:
@@ -157,7 +157,7 @@ class StatisticsBuilder:
         return Statistics(**values | ({} if self.n_rows else {"label_min": 0.0, "label_max": 0.0}))
 
 
-def canonical_json(content: Any) -> bytes:
+def canonical_json(content: object) -> bytes:
     """The one form of JSON that is compared or hashed: sorted keys, no spaces, ASCII, no nan."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
@@ -266,5 +266,5 @@ def shard_from_record(record: dict) -> ShardInfo:
     return ShardInfo(rows, nnz, record["ones"], arrays, {name: (length, crc) for name, (length, crc) in record["files"].items()})
 
 
-def _digest(content: dict[str, Any]) -> str:
+def _digest(content: dict[str, object]) -> str:
     return hashlib.sha256(canonical_json(content)).hexdigest()

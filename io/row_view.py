@@ -21,7 +21,7 @@ from streamcut.foundation.units import plain
 from streamcut.io.dataset import Dataset, View, first_rows
 from streamcut.io.manifest import Manifest, ShardInfo, StatisticsBuilder
 from streamcut.io.rows import GOLDEN, mixed, take_rows
-from streamcut.io.stores.buffers import Space
+from streamcut.io.stores.buffers import ShardBuffers
 
 _COUNTED = 1 << 22  # up to this many rows a share is exact; above, its error is less than a thousandth of it
 
@@ -117,7 +117,7 @@ def _mixed(keys: np.ndarray, seed: int) -> np.ndarray:
     return keys
 
 
-def kept_rows(chunk: Chunk, kept: np.ndarray, space: Space, first_row: int = 0) -> Chunk:
+def kept_rows(chunk: Chunk, kept: np.ndarray, space: ShardBuffers, first_row: int = 0) -> Chunk:
     """The rows of `chunk` that are `kept` (bool, n); their entries are copied to `space` unless all are kept."""
     if kept.all():
         return replace(chunk, first_row=first_row)
@@ -133,11 +133,11 @@ class RowView(View):
         self._which = folds, fold, others
         self._first = first_rows(data.manifest), first_rows(manifest)
 
-    def buffers(self) -> tuple[Any, Space]:
-        return self.inner.buffers(), Space()
+    def buffers(self) -> tuple[Any, ShardBuffers]:
+        return self.inner.buffers(), ShardBuffers()
 
-    def read(self, shard: int, buffers: tuple[Any, Space] | None = None) -> Chunk:
-        inner, space = buffers or (None, Space())
+    def read(self, shard: int, buffers: tuple[Any, ShardBuffers] | None = None) -> Chunk:
+        inner, space = buffers or (None, ShardBuffers())
         chunk = self.inner.read(shard, inner)
         folds, fold, others = self._which
         first, ours = (rows[shard] for rows in self._first)
@@ -173,7 +173,7 @@ def fold_views(data: Dataset, folds: Folds, workers: int = 1) -> list[tuple[RowV
 def _views(data: Dataset, folds: Folds | HeldOut, which: list[tuple[int, bool]], workers: int = 1) -> list[RowView]:
     """A view for each (fold, whether all others instead), their manifests collected shard by shard in one pass."""
     builders, shards = [StatisticsBuilder() for _ in which], [list[ShardInfo]() for _ in which]
-    spaces, buffers, first = [Space() for _ in which], data.buffers(), first_rows(data.manifest)
+    spaces, buffers, first = [ShardBuffers() for _ in which], data.buffers(), first_rows(data.manifest)
     with ThreadPoolExecutor(workers, "folds") as pool:
         for shard, info in enumerate(data.manifest.shards):
             chunk = data.read(shard, buffers)

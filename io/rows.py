@@ -6,7 +6,7 @@ import numpy as np
 
 from streamcut.compiler.jit import kernel
 from streamcut.foundation.chunk import Chunk
-from streamcut.io.stores.buffers import Space
+from streamcut.io.stores.buffers import ShardBuffers
 
 GOLDEN = 0x9E3779B97F4A7C15  # 2⁶⁴ divided by the golden ratio
 
@@ -22,9 +22,9 @@ def gather_rows(starts, lengths, source, out):
             position += 1
 
 
-def take_rows(rows: Chunk, which: np.ndarray, space: Space | None = None, first_row: int = 0) -> Chunk:
+def take_rows(rows: Chunk, which: np.ndarray, space: ShardBuffers | None = None, first_row: int = 0) -> Chunk:
     """Rows `which` (n, integers) of `rows`, copied, in that order; their entries to `space`, if there is one."""
-    space = space or Space()
+    space = space or ShardBuffers()
     starts = rows.indptr[which]
     lengths = rows.indptr[which + 1] - starts
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

@@ -18,8 +18,8 @@ from streamcut.config import CheckpointOptions as CheckpointOptions
 from streamcut.execution.plan import MemoryPlan
 from streamcut.fitting import Fitted
 from streamcut.grids.search import Tried
+from streamcut.io.conversion.convert import ConvertProgress
 from streamcut.io.conversion.convert import ConvertReport
-from streamcut.io.conversion.convert import Progress
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.opening import open_dataset as open
 from streamcut.io.places.remote import set_timeout as set_timeout
@@ -102,25 +102,25 @@ def convert(
     inputs: object,
     output: str | os.PathLike,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ConvertProgress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
     on_told: Callable[[str], None] | None = ...,
     format: str = "auto",
     labels: str | None = None,
     qid: str | None = None,
     weights: str | None = None,
-    categorical: Any = ...,
-    numeric: Any = ...,
-    text: Any = ...,
+    categorical: str | Sequence[str] = ...,
+    numeric: str | Sequence[str] = ...,
+    text: str | Sequence[str] = ...,
     ngrams: str | None = None,
     standardise: bool = True,
     text_weights: str = "auto",
     min_count: int = 1,
     stop_words: Any = None,
-    time: Any = ...,
-    cross: Any = ...,
-    drop: Any = ...,
-    id: Any = ...,
+    time: str | Sequence[str] = ...,
+    cross: str | Sequence[str] = ...,
+    drop: str | Sequence[str] = ...,
+    id: str | Sequence[str] = ...,
     header: bool = True,
     missing: str = "own",
     labels_as: str = "auto",

@@ -14,7 +14,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -47,7 +47,7 @@ from streamcut.io.opening import open_dataset
 from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.rows import take_rows
-from streamcut.io.sources.lazy import framed
+from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.sources.source import Sizes, describe
 from streamcut.io.stores.files import files_of, is_store, settle, unfinished
 from streamcut.io.stores.spec import SCRATCH
@@ -61,7 +61,7 @@ _EVERY = 0.2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConvertProgress:
     """phase: "reading" or "writing" (of sorted rows); rows: done in it; share: of the phase done, None if unknown.
 
     bytes_read: of input files so far, None when they come through a pipe; seconds: since the start.
@@ -98,17 +98,17 @@ class ConvertReport(Shown):
     complete_before: list[str] = field(default_factory=list)
     label_words: tuple[tuple[float, str], ...] = ()
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> dict[str, object]:
         first = next(iter(self.outputs.values()), None)
         sizes = {} if first is None else {"n_rows": first.n_rows, "n_features": first.n_features, "nnz": first.nnz}
         return {"outputs": ", ".join(self.outputs), **sizes, **self.counters, "seconds": round(self.seconds, 2)}
 
 
 def convert(
-    inputs: Any,
+    inputs: object,
     output: str | os.PathLike,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ConvertProgress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
     on_told: Callable[[str], None] | None = warn,
     **options,
@@ -137,7 +137,7 @@ def convert(
 
 
 def preview(
-    inputs: Any, output: str | os.PathLike, *, rows: int = 5, **options: Any
+    inputs: object, output: str | os.PathLike, *, rows: int = 5, **options: object
 ) -> tuple[Recipe, list[dict[str, Any]], Sequence[str]]:
     """What `convert` with the same arguments would make of the first rows; nothing is written.
 
@@ -146,7 +146,7 @@ def preview(
     """
     work = Work(inputs, output, {**options, "on_error": "raise", "max_errors": None})
     chunks: list[Chunk] = []
-    with closing(work.source.blocks()) as blocks:  # type: ignore[type-var]
+    with closing(work.source.blocks()) as blocks:
         for chunk, _ in blocks:
             chunks.append(copied(chunk))
             if sum(part.n_rows for part in chunks) >= rows:
@@ -171,10 +171,10 @@ class Work:
 
     def __init__(
         self,
-        inputs: Any,
+        inputs: object,
         output: str | os.PathLike,
-        options: dict[str, Any],
-        listener: Callable[[Progress], None] | None = None,
+        options: Mapping[str, object],
+        listener: Callable[[ConvertProgress], None] | None = None,
     ) -> None:
         self._listener, self._began = listener, time.monotonic()
         self._heard = self._began
@@ -201,11 +201,11 @@ class Work:
         scratch = settings.scratch  # of unnamed files
         if scratch is None:
             scratch = scratch_folder(None) if is_url(outputs[0]) else os.path.dirname(os.path.abspath(outputs[0]))
-        self.source = form.open([inputs] if kind == FRAME.name else paths, settings, os.fspath(scratch))
+        self.source = form.open([inputs] if is_frame(inputs) else paths, settings, os.fspath(scratch))
         if settings.backend == "hdf5":
             import_module("streamcut.io.stores.hdf5_store")  # counted in the base
         give_back()
-        earlier: dict[str, Any] = {}  # options of what is to be resumed: it goes on with the same sizes, whatever the memory now
+        earlier: dict = {}  # options of what is to be resumed: it goes on with the same sizes, whatever the memory now
         for path in outputs if settings.resume else ():
             if not (earlier := earlier or unfinished(path)) and is_store(path):
                 earlier = open_dataset(path).manifest.source.get("made_from", {})
@@ -258,27 +258,27 @@ class Work:
             counters={name: count for name, count in first.get("counters", {}).items() if count and name not in _USUAL},
             rows=self.read,
             resumed_rows=stored,
-            bytes_in=None if None in sizes else sum(sizes),
+            bytes_in=None if sizes is None else sum(sizes),
             bytes_out=sum(sum(files_of(path).names().values()) for path in self._outputs),
             seconds=time.monotonic() - self._began,
             plan=self.plan,
-            rejects=list(getattr(self.source, "rejects", ())) or first.get("refused", []),
+            rejects=list(self.source.rejects) or first.get("refused", []),
             complete_before=list(resumed),
             label_words=() if recipe is None else tuple(sorted(recipe.labels.names.items())),
         )
 
-    def _sizes(self) -> list[Any]:
-        """Bytes of each input, None where they are unknown."""
-        return [size for _, size, _ in self.source.identity["inputs"]]
+    def _sizes(self) -> list[int] | None:
+        """Bytes of each input, None where some are unknown."""
+        sizes = [size for _, size, _ in self.source.identity["inputs"]]
+        return None if None in sizes else sizes
 
     def _as_they_come(self) -> None:
         # The earliest position from which an output lacks rows; None: the beginning.
-        positions = [writer.position for writer in self._writers.values()]
+        positions = [w.position for w in self._writers.values() if w.position is not None and not w.position["has_qid"]]
         start = None
-        again = getattr(self.source, "rereads", False)  # it numbers keys in order of appearance
-        if not again and all(position is not None and not position["has_qid"] for position in positions):
-            start = min(positions, key=lambda position: position["read"])  # type: ignore[index]
-            for path, seen in zip(self._outputs, start["seen"], strict=True):  # type: ignore[index]
+        if not self.source.rereads and len(positions) == len(self._writers):
+            start = min(positions, key=lambda position: position["read"])
+            for path, seen in zip(self._outputs, start["seen"], strict=True):
                 if path in self._writers:
                     self._writers[path].seen = seen
         for chunk, place in self._blocks(start):
@@ -325,9 +325,9 @@ class Work:
         """Finish a store, with the source's recipe."""
         if self._writers[path].seen == 0:
             raise BadInputError(f"{path}: this output gets no rows; change --split or --seed")
-        source: dict[str, Any] = {"made_from": without_times(self._record), "counters": dict(self.source.counters)}
-        if refused := list(getattr(self.source, "rejects", ())):  # the first lines that were left out, with the reasons
-            source["refused"] = refused
+        source: dict[str, object] = {"made_from": without_times(self._record), "counters": dict(self.source.counters)}
+        if self.source.rejects:
+            source["refused"] = list(self.source.rejects)
         self._made[path] = self._writers[path].finish(source, self.recipe())
         self._writers[path].__exit__()
 
@@ -353,21 +353,20 @@ class Work:
 
     def _share(self, place: dict) -> tuple[float | None, int | None]:
         """(share of the input read, bytes of it), as far as they are known at a position of the source."""
-        rows, sizes = getattr(self.source, "total_rows", None), self._sizes()
-        total = None if None in sizes else sum(sizes)
+        rows, sizes = self.source.total_rows, self._sizes()
         if rows is not None:
             share = self.read / max(1, rows)
-            return share, None if total is None else int(share * total)
-        if total is None or self._listener is None or (done := sum(sizes[: place["file"]]) + place["taken"]) > total:
+            return share, None if sizes is None else int(share * sum(sizes))
+        if sizes is None or self._listener is None or (done := sum(sizes[: place["file"]]) + place["taken"]) > sum(sizes):
             return None, None
-        return done / max(1, total), done
+        return done / max(1, sum(sizes)), done
 
     def _tell(self, phase: str, rows: int, share: float | None, bytes_read: int | None) -> None:
         """Call the listener, if there is one, at most every _EVERY seconds."""
         now = time.monotonic()
         if self._listener is not None and now - self._heard >= _EVERY:
             self._heard = now
-            self._listener(Progress(phase, rows, share, bytes_read, now - self._began))
+            self._listener(ConvertProgress(phase, rows, share, bytes_read, now - self._began))
 
 
 def _numbers(chunk: Chunk) -> np.ndarray:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Mapping, Sized
+from typing import Self
 
 import numpy as np
 
@@ -74,7 +74,7 @@ class NewStore:
         keep_zeros: bool = False,
         backend: str = "zarr",
         shard_nnz: int | None = None,
-        memory: Any = None,
+        memory: int | str | None = None,
         threads: int = 2,
         resume: bool = False,
         force: bool = False,
@@ -114,7 +114,7 @@ class NewStore:
             self._open(earlier.get("n_features"), earlier)
         return self
 
-    def append(self, X: Any, y: Any = None, *, qid: Any = None, weight: Any = None) -> None:
+    def append(self, X: object, y: Sized | None = None, *, qid: Sized | None = None, weight: Sized | None = None) -> None:
         """Add the rows of `X` (n × d: SciPy sparse of any format, an array, or a data frame of numbers; Dask's block by block).
 
         y            labels (n): numbers or words; None, for all blocks: unlabelled rows, to be scored only

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,10 +40,12 @@ class ConvertOptions:
         metavar="FILE|COLUMN")
     qid: str | None = option(None, "Query ids, given like --label; svmlight has them in the rows.", metavar="FILE|COLUMN")
     weights: str | None = option(None, "Row weights, given like --label.", metavar="FILE|COLUMN")
-    categorical: Any = option((), "Tables: columns whose values are categories.", metavar="A,B", kind="names", python=_NAMES)
-    numeric: Any = option((), "Columns of numbers; :bin16: categories by quantiles.", metavar="A,B:bin16", kind="names",
+    categorical: str | Sequence[str] = option((), "Tables: columns whose values are categories.",
+        metavar="A,B", kind="names", python=_NAMES)
+    numeric: str | Sequence[str] = option((), "Columns of numbers; :bin16: categories by quantiles.",
+        metavar="A,B:bin16", kind="names",
         python=_NAMES)
-    text: Any = option((), "Columns of texts, which become words.", metavar="A,B", kind="names", python=_NAMES)
+    text: str | Sequence[str] = option((), "Columns of texts, which become words.", metavar="A,B", kind="names", python=_NAMES)
     ngrams: str | None = option(None, "Texts: sequences of this many words, or characters.  [default: 1,1]",
         metavar="1,2|chars:3,5")
     standardise: bool = option(True, "Columns of numbers get mean 0 and deviation 1 (but for :bin), and missing values "
@@ -56,10 +58,13 @@ class ConvertOptions:
     # after checking a tuple of words or None
     stop_words: Any = option(None, "Texts: leave out these words: english, or a file with one a line. Reads the data twice.",
         python="The words, too.", metavar="english|FILE")
-    time: Any = option((), "Parts of a time as categories; once for each column.", metavar="A:hour,weekday", kind="texts")
-    cross: Any = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
-    drop: Any = option((), "Columns to leave out; '*': all not named elsewhere.", metavar="A,B", kind="names", python=_NAMES)
-    id: Any = option((), "Columns that name a row; they make no features.", metavar="A", kind="names", python=_NAMES)
+    time: str | Sequence[str] = option((), "Parts of a time as categories; once for each column.",
+        metavar="A:hour,weekday", kind="texts")
+    cross: str | Sequence[str] = option((), "Pairs of categories as categories.", metavar="A*B", kind="names", python=_NAMES)
+    drop: str | Sequence[str] = option((), "Columns to leave out; '*': all not named elsewhere.",
+        metavar="A,B", kind="names", python=_NAMES)
+    id: str | Sequence[str] = option((), "Columns that name a row; they make no features.",
+        metavar="A", kind="names", python=_NAMES)
     header: bool = option(True, "CSV: the first line names the columns; without, they are 0, 1 and so on.")
     missing: str = option("own", "A missing value gets a feature of its own (own), none (zero), or is an error; other words are "
         "spellings of it: '?,unknown'.", metavar="own|zero|error|A,B")
@@ -145,13 +150,13 @@ class ConvertOptions:
 
             object.__setattr__(self, "recipe", recipe_from(self.recipe))
         for name in BY_RECIPE:
-            if self.recipe is not None and getattr(self, name) != default_of(self, name):
+            if self.recipe is not None and self._differs(name):
                 raise UsageError(f"{_flag(name)}: the recipe sets it already; leave it out")
         object.__setattr__(self, "memory", _bytes(self.memory))
         if isinstance(self.max_line_bytes, str):
             object.__setattr__(self, "max_line_bytes", parse_size(self.max_line_bytes, option="--max-line-bytes"))
-        for name in ("memory", "max_line_bytes"):
-            if (value := getattr(self, name)) is not None and value < 1:
+        for name, value in {"memory": self.memory, "max_line_bytes": self.max_line_bytes}.items():
+            if value is not None and value < 1:
                 raise UsageError(f"{_flag(name)}: {value} bytes is not above 0; write for example 2GB")
         object.__setattr__(self, "feature_names", _feature_names(self.feature_names))
         if self.feature_names is not None:
@@ -160,6 +165,10 @@ class ConvertOptions:
             if self.n_features not in (None, len(self.feature_names)):
                 raise UsageError(f"--feature-names: {len(self.feature_names):,} names for {self.n_features:,} features")
             object.__setattr__(self, "n_features", len(self.feature_names))
+
+    def _differs(self, name: str) -> bool:
+        """Whether an option is not at its default."""
+        return getattr(self, name) != default_of(self, name)
 
     @property
     def spelling(self) -> Spelling:
@@ -196,14 +205,14 @@ class ConvertOptions:
         form = FORMATS[kind]
         for name in options_of(self):
             kinds = kinds_with(name)
-            if kinds and kind not in kinds and getattr(self, name) != default_of(self, name):
+            if kinds and kind not in kinds and self._differs(name):
                 raise UsageError(f"{_flag(name)} does not apply to {kind} input; it is for {', '.join(kinds)}")
         if form.labels != "rows" and self.labels is None:
             what = "a file with one label per row" if form.labels == "file" else "the name of the column with the labels"
             raise UsageError(f"--label is needed for {kind} input: {what}, or none for rows that are to be scored only")
 
 
-def spelled(options: Mapping[str, Any]) -> dict[str, Any]:
+def spelled(options: Mapping[str, object]) -> dict[str, Any]:
     """`options` of `convert` as fields of ConvertOptions. Raises UsageError for one that is given by both of its names."""
     names = {declared.flag: name for name, declared in options_of(ConvertOptions).items() if declared.flag}
     if twice := next((spelling for spelling, name in names.items() if {spelling, name} <= options.keys()), None):
@@ -234,7 +243,7 @@ def _text(value: str | os.PathLike, option: str, instead: str = "") -> str:
         raise UsageError(f"{option}: {os.fspath(value)}: not UTF-8 ({error})") from None
 
 
-def _feature_names(value: Any) -> tuple[str, ...] | None:
+def _feature_names(value: str | os.PathLike | Iterable[object] | None) -> tuple[str, ...] | None:
     """Names from a file with one a line, or from a sequence of them."""
     if value is None:
         return None
@@ -247,9 +256,9 @@ def _feature_names(value: Any) -> tuple[str, ...] | None:
     return tuple(name.strip() for name in names)
 
 
-def _stop_words(value: Any) -> tuple[str, ...] | None:
+def _stop_words(value: str | os.PathLike | Iterable[object] | None) -> tuple[str, ...] | None:
     """Stop words, sorted, in lower case: the English list, those of a file, or these words."""
-    if value is None or (not isinstance(value, str | os.PathLike) and not value):
+    if value is None or value == ():
         return None
     if value == "english":
         from streamcut.io.tables.texts import ENGLISH
@@ -268,7 +277,7 @@ def _label_map(value: Mapping[str, float] | str | None) -> dict[str, float] | No
     if value is None:
         return None
     if isinstance(value, Mapping):
-        pairs: list[Any] = [[str(word), label] for word, label in value.items()]
+        pairs = [[str(word), str(label)] for word, label in value.items()]
     else:
         lines = value.split(",") if "=" in value else _text(value, "--label-map", "word=number,…").splitlines()
         pairs = [line.rsplit("=", 1) for line in lines if "=" in value or line.strip()]

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from typing import Any
 
 from streamcut.errors import MemoryBudgetError, NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.systems import resident_bytes
@@ -71,7 +70,7 @@ class ConvertPlan:
 
 def make_plan(
     settings: ConvertOptions,
-    earlier: dict[str, Any],
+    earlier: dict,
     *,
     remote: bool,
     n_features: int | None,
@@ -119,18 +118,20 @@ def make_plan(
     return ConvertPlan(limit, count, block, shard, sort_bytes, key_bytes, row_bytes, kept)
 
 
-def input_names(inputs: Any) -> list[str] | None:
+def input_names(inputs: object) -> list[str] | None:
     """`inputs` as paths; None: a frame. Raises UsageError for other objects."""
     if is_frame(inputs):
         return None
-    names = [inputs] if isinstance(inputs, str | os.PathLike) else inputs
-    listed = isinstance(names, Iterable) and not hasattr(names, "shape")
-    if not listed or not all(isinstance(name, str | os.PathLike) for name in names):
+    names = [inputs]
+    if isinstance(inputs, Iterable) and not isinstance(inputs, str) and not hasattr(inputs, "shape"):
+        names = list(inputs)
+    paths = [os.fspath(name) for name in names if isinstance(name, str | os.PathLike)]
+    if len(paths) < len(names):
         raise UsageError(
             f"inputs: {type(inputs).__name__} is neither paths nor a frame (an object with __arrow_c_stream__, as pandas >= 2.2, "
             "polars, pyarrow and DuckDB have them); arrays and sparse matrices are written by streamcut.create"
         )
-    return [os.fspath(name) for name in names]
+    return paths
 
 
 def output_paths(output: str, settings: ConvertOptions) -> list[str]:

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from streamcut.io.rows import GOLDEN, mixed, take_rows
 PIECE = 1 << 16  # entries per output chunk
 _ENTRIES = ("indices", "data")
 
+Lengths = TypeVar("Lengths", int, np.ndarray)
 Columns = dict[str, np.ndarray]  # key, length, y, perhaps qid and weight: one element per row; indices, data: one per entry
 
 
@@ -143,7 +144,7 @@ class _Run:
                 for name, column in _columns(chunk, keys).items():
                     files[name].write(column.data)
 
-    def row_bytes(self, lengths: np.ndarray | int) -> Any:
+    def row_bytes(self, lengths: Lengths) -> Lengths:
         """Bytes of rows with this many entries."""
         entry = sum(self._types[name].itemsize for name in _ENTRIES)
         return sum(dtype.itemsize for dtype in self._types.values()) - entry + lengths * entry

@@ -13,9 +13,12 @@ from streamcut.io.recipe.table import MISSING_LABELS, UNFIT
 from streamcut.options.option import option
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from streamcut.foundation.chunk import Chunk
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.recipe.recipe import Recipe
+    from streamcut.io.sources.lazy import Frame
     from streamcut.io.sources.source import Source
 
 FRAME_NAME = "the frame"  # in messages
@@ -44,7 +47,7 @@ class Raw:
     keep: tuple[str, ...] = option((), "Tables, cells: columns of DATA to write beside the answers.", metavar="A,B", kind="names")
     strict: bool = option(False, "Refuse rows with values that do not fit the model's recipe, instead of counting them.")
     counters: Counter[str] = field(default_factory=Counter)
-    kept: deque[Any] = field(default_factory=deque)
+    kept: deque[pa.RecordBatch] = field(default_factory=deque)
 
     @property
     def unseen(self) -> dict[str, int]:
@@ -100,11 +103,11 @@ class Format:
         """The class of its files, imported now."""
         return _loaded(self.reader)
 
-    def open(self, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Source:
+    def open(self, paths: Sequence[str | Frame], options: ConvertOptions, scratch: str) -> Source:
         """The files, or the frame, of a conversion. Raises UsageError for options that exclude each other."""
         return _loaded(self.source).open(self, paths, options, scratch)
 
-    def rows(self, data: Any, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
+    def rows(self, data: str | Frame, recipe: Recipe, raw: Raw) -> Iterator[Chunk]:
         """The rows of a path or a frame for a model of this recipe. Raises BadInputError and UsageError."""
         from streamcut.io.formats.finding import FileStates, find_files
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing, scratch_folder
 from streamcut.foundation.systems import alive
-from streamcut.io.places.remote import answer, expect_writable, is_url, put, size_of
+from streamcut.io.places.remote import answer, begun, expect_writable, is_url, put, size_of
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/std(out|err)")
 _held: set[Path] = set()  # locks of this process
@@ -75,7 +75,7 @@ def output(path: str | os.PathLike, *, prefix: str, size: int | None = None, rep
             if not replace and size_of(url) is not None:
                 raise _appeared(path)
             with open(file.name, "rb") as whole:
-                answer(url, put, url, whole, doing="written")
+                answer(url, begun(put, url, whole), "written")
         return
     target = destination(path)
     with disk_full(path, size):

@@ -19,7 +19,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ParamSpec, TypeGuard, TypeVar
 from urllib.parse import unquote
 
 from streamcut.errors import BadInputError, DiskFullError, NotFoundError, UsageError
@@ -29,12 +29,18 @@ from streamcut.foundation.interrupts import TURN, GivenUp, stop_wanted
 if TYPE_CHECKING:
     import asyncio
 
-    from obstore import GetOptions
+    from _typeshed import WriteableBuffer
+    from obstore import Bytes, GetOptions, ObjectMeta
+    from obstore.auth.boto3 import Boto3CredentialProvider
+    from obstore.store import BackoffConfig, ClientConfig, ObjectStore, RetryConfig
 
+P = ParamSpec("P")
+T = TypeVar("T")
 OBJECT_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _TIMEOUT, _RETRIES = "STREAMCUT_TIMEOUT", "STREAMCUT_RETRIES"
 _PAUSE = 0.2  # seconds before the second attempt, twice as long before each further one
 _PIECE = 4 << 20  # bytes of an object in one request
+_GETS = 16  # at once: of more, which share one line, the first is complete later
 AHEAD = 7  # pieces in flight, in addition to the one that is read
 AHEAD_BYTES = (AHEAD + 2) * _PIECE
 
@@ -43,7 +49,7 @@ class MissingError(Exception):
     """There is no such object."""
 
 
-def is_url(path: Any) -> bool:
+def is_url(path: object) -> TypeGuard[str]:
     """Whether `path` is a URL rather than a file name."""
     return isinstance(path, str) and "://" in path
 
@@ -76,7 +82,7 @@ def _retries() -> int:
 
 
 @cache
-def _store(root: str, timeout: float, retries: int, endpoint: str | None) -> Any:
+def _store(root: str, timeout: float, retries: int, endpoint: str | None) -> ObjectStore:
     """obstore's store of a bucket or server. Another `endpoint` (of the environment) is another store."""
     try:
         from obstore.store import from_url
@@ -84,34 +90,33 @@ def _store(root: str, timeout: float, retries: int, endpoint: str | None) -> Any
         raise NotFoundError(f"{root}: cannot be opened; run: pip install 'streamcut[remote]'") from None
     if root.startswith("memory:"):
         return from_url(root)
-    pause = {"init_backoff": timedelta(seconds=_PAUSE), "max_backoff": timedelta(seconds=15), "base": 2}
-    options: dict[str, Any] = {
-        "client_options": {"timeout": timedelta(seconds=timeout), "allow_http": True},
-        "retry_config": {"max_retries": retries, "retry_timeout": timedelta(seconds=timeout * (retries + 1)), "backoff": pause},
-    }
+    pause: BackoffConfig = {"init_backoff": timedelta(seconds=_PAUSE), "max_backoff": timedelta(seconds=15), "base": 2}
+    client: ClientConfig = {"timeout": timedelta(seconds=timeout), "allow_http": True}
+    again: RetryConfig = {"max_retries": retries, "retry_timeout": timedelta(seconds=timeout * (retries + 1)), "backoff": pause}
+    keys = None
     if root.startswith(("s3:", "s3a:")) and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & {*os.environ}:
-        options |= _by_boto3(root)
+        keys = _by_boto3(root)
     try:
-        return from_url(root, **options)
+        return from_url(root, client_options=client, retry_config=again, credential_provider=keys)
     except Exception as error:
         raise NotFoundError(f"{root}: cannot be opened ({_said(error)})") from None
 
 
-def _by_boto3(root: str) -> dict[str, Any]:
-    """The options that take keys from where boto3 finds them: profiles, single sign-on, roles."""
+def _by_boto3(root: str) -> Boto3CredentialProvider | None:
+    """What takes keys from where boto3 finds them: profiles, single sign-on, roles. None: it is not installed."""
     try:
         import boto3
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
-        return {}
+        return None
     session = boto3.Session()
     if session.get_credentials() is None:
         what = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for public data AWS_SKIP_SIGNATURE=true"
         raise NotFoundError(f"{root}: there are no credentials; {what}")
-    return {"credential_provider": Boto3CredentialProvider(session)}
+    return Boto3CredentialProvider(session)
 
 
-def located(url: str) -> tuple[Any, str]:
+def located(url: str) -> tuple[ObjectStore, str]:
     """(obstore's store, the path in it). Raises NotFoundError."""
     scheme, _, rest = url.partition("://")
     settings = _timeout(), _retries(), os.environ.get("AWS_ENDPOINT_URL")
@@ -137,18 +142,18 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def begun(request: Callable[..., Coroutine], *arguments: Any) -> Future:
+def begun(request: Callable[P, Coroutine[object, object, T]], *arguments: P.args, **named: P.kwargs) -> Future[T]:
     """A request under way."""
 
     import asyncio
 
-    async def run() -> Any:
-        return await request(*arguments)
+    async def run() -> T:
+        return await request(*arguments, **named)
 
     return asyncio.run_coroutine_threadsafe(run(), _loop())
 
 
-def answer(url: str, request: Callable[..., Coroutine] | Future, *arguments: Any, doing: str = "read") -> Any:
+def answer(url: str, coming: Future[T], doing: str = "read") -> T:
     """The answer to a request; `doing`: "read" (given up when the work is to stop), "written" or "removed".
 
     Raises MissingError unless it is written, BadInputError if it is no longer the version that was asked for, NotFoundError for
@@ -156,7 +161,6 @@ def answer(url: str, request: Callable[..., Coroutine] | Future, *arguments: Any
     """
     from obstore import exceptions
 
-    coming = request if isinstance(request, Future) else begun(request, *arguments)
     while wait([coming], TURN).not_done:
         if doing == "read" and stop_wanted():
             coming.cancel()
@@ -218,7 +222,7 @@ def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | Non
     if scheme not in OBJECT_STORES or scheme == "memory":
         return None
     try:
-        answer(url, obstore.list_with_delimiter_async, located(url)[0], "streamcut-probe")
+        answer(url, begun(obstore.list_with_delimiter_async, located(url)[0], "streamcut-probe"))
     except MissingError:
         return NotFoundError(
             f"{what}{url}: there is no bucket {rest.partition('/')[0]!r}; {remedy}check its name and the endpoint"
@@ -228,11 +232,11 @@ def no_bucket(url: str, what: str = "", remedy: str = "") -> NotFoundError | Non
     return None
 
 
-def about(url: str) -> dict[str, Any]:
+def about(url: str) -> ObjectMeta:
     """`size`, `e_tag` and `last_modified` of an object. Raises MissingError, NotFoundError."""
     import obstore
 
-    return answer(url, obstore.head_async, *located(url))
+    return answer(url, begun(obstore.head_async, *located(url)))
 
 
 def size_of(url: str) -> int | None:
@@ -243,7 +247,14 @@ def size_of(url: str) -> int | None:
         return None
 
 
-async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> bytes:
+@cache
+def _turns() -> asyncio.Semaphore:
+    import asyncio
+
+    return asyncio.Semaphore(_GETS)
+
+
+async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | None = None) -> Bytes:
     """The content, or bytes start:stop of it; `e_tag`: of this version only. A body that breaks off is asked for again."""
 
     import obstore
@@ -252,8 +263,9 @@ async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | No
     options: GetOptions = {} if stop is None else {"range": (start, stop)}
     if e_tag:
         options["if_match"] = e_tag
-    response = await obstore.get_async(store, path, options=options)
-    content = (await response.bytes_async()).to_bytes()
+    async with _turns():
+        response = await obstore.get_async(store, path, options=options)
+        content = await response.bytes_async()  # which NumPy reads as it is
     if len(content) != response.range[1] - response.range[0]:
         raise OSError("the answer broke off")
     return content
@@ -262,7 +274,7 @@ async def get(url: str, start: int = 0, stop: int | None = None, e_tag: str | No
 def read_object(url: str, first: int = -1) -> bytes:
     """The content, or its `first` bytes. Raises NotFoundError when there is none, or it cannot be read."""
     with RemoteFile(url, int(first < 0)) as file:
-        return file.read(first)  # type: ignore[return-value]
+        return file.read(first)
 
 
 def fetch_object(url: str, path: str | os.PathLike) -> None:
@@ -282,7 +294,7 @@ def objects_below(url: str) -> dict[str, int]:
         return {entry["path"].removeprefix(f"{path}/" if path else ""): entry["size"] for entry in entries}
 
     try:
-        return answer(url, listed)
+        return answer(url, begun(listed))
     except MissingError:
         return {}
 
@@ -300,7 +312,7 @@ class RemoteFile(io.RawIOBase):
         except MissingError:
             raise no_bucket(url) or NotFoundError(f"{url}: no such file") from None
         self._url, self.size, self._tag, self._position = url, info["size"], info.get("e_tag"), 0
-        self._coming: deque[Future[bytes]] = deque()
+        self._coming: deque[Future[Bytes]] = deque()
         self._asked, self._piece = 0, memoryview(b"")
 
     def readable(self) -> bool:
@@ -318,9 +330,10 @@ class RemoteFile(io.RawIOBase):
     def tell(self) -> int:
         return self._position
 
-    def readinto(self, target: Any) -> int:
+    def readinto(self, target: WriteableBuffer) -> int:
+        room = memoryview(target)
         if not self._piece:
-            size = _PIECE if self._ahead else len(target)
+            size = _PIECE if self._ahead else len(room)
             while len(self._coming) <= self._ahead and self._asked < self.size:
                 stop = min(self._asked + size, self.size)
                 self._coming.append(begun(get, self._url, self._asked, stop, self._tag))
@@ -331,8 +344,8 @@ class RemoteFile(io.RawIOBase):
                 self._piece = memoryview(answer(self._url, self._coming.popleft()))
             except MissingError:
                 raise NotFoundError(f"{self._url}: was removed while it was read") from None
-        count = min(len(target), len(self._piece))
-        target[:count] = self._piece[:count]
+        count = min(len(room), len(self._piece))
+        room[:count] = self._piece[:count]
         self._piece = self._piece[count:]
         self._position += count
         return count
@@ -348,7 +361,7 @@ class RemoteFile(io.RawIOBase):
         self._piece = memoryview(b"")
 
 
-async def put(url: str, content: Any) -> None:
+async def put(url: str, content: bytes | io.BufferedReader) -> None:
     """Put `content` (bytes, or an open file) there, replacing any object; again if less of it arrives, whatever the server says.
 
     Failpoint: remote.put, before each object.
@@ -375,4 +388,4 @@ def remove_object(url: str) -> None:
     import obstore
 
     with suppress(MissingError):
-        answer(url, obstore.delete_async, *located(url), doing="removed")
+        answer(url, begun(obstore.delete_async, *located(url)), "removed")

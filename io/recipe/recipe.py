@@ -7,12 +7,12 @@ it does not record where the rows came from.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 from streamcut.errors import BadInputError
-from streamcut.io.recipe.table import CATEGORICAL, INTEGER, NUMBER, Column, Comparison, Table
+from streamcut.io.recipe.table import CATEGORICAL, INTEGER, NUMBER, Comparison, Table, TableColumn
 
 VERSIONS = (1, 2, 3, 4)  # 1: no table; 2: a table; 3: standardised numbers, tf-idf; 4: own nulls, or no names
 _USUAL = {"centre": 0.0, "spread": 1.0, "documents": 0, "frequencies": (), "nulls": (), "unnamed": 0}  # left out of the JSON
@@ -89,12 +89,12 @@ class Recipe:
             raise ValueError(f"duplicates {self.duplicates!r}")
 
     @cached_property
-    def prepared(self) -> dict[Any, Any]:
+    def prepared(self) -> dict[object, Any]:
         """Data that row readers derived from the recipe and reuse for the next rows. It is not part of the recipe."""
         return {}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name != "prepared"}
 
     @property
     def version(self) -> int:
@@ -116,7 +116,7 @@ class Recipe:
             return f"names of features hashed into 2^{self.hash_bits}"
         return "numbered features" if self.names is None else "named features"
 
-    def words_of(self, column: Column) -> list[int]:
+    def words_of(self, column: TableColumn) -> list[int]:
         """The features (0-based, increasing) of the words of a text, in a recipe that has names."""
         assert self.table is not None
         begin = "" if column.bare else f"{self.table.key(column.name)}="
@@ -168,7 +168,7 @@ def _label_rule(record: dict[str, Any]) -> LabelRule:
     return LabelRule(words=words, comparison=comparison, **record)
 
 
-def _texts(texts: Any) -> tuple[str, ...]:
+def _texts(texts: object) -> tuple[str, ...]:
     if not isinstance(texts, list) or not all(isinstance(item, str) for item in texts):
         raise ValueError("names are a list of texts")
     return tuple(texts)
@@ -206,7 +206,7 @@ def difference(there: Recipe, here: Recipe) -> str | None:
     return None
 
 
-def _meaning(column: Column) -> Column:
+def _meaning(column: TableColumn) -> TableColumn:
     """`column` without what does not affect features: numbers are spelled alike, whole or not, and roles imply types."""
     numbers = column.type in (INTEGER, NUMBER)
     return replace(column, type=(NUMBER if numbers else column.type) if column.role == CATEGORICAL else None)

@@ -23,7 +23,7 @@ ABSENT = " is missing"  # after the name of a column: the feature of a missing v
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """One column that features are made of.
 
     name    of the column
@@ -121,7 +121,7 @@ class Table:
     unnamed     the number of columns of text without a line of names, where these are 0, 1, …; 0: there are names
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     crosses: tuple[tuple[str, ...], ...] = ()
     missing: str = "own"
     qid: str | None = None
@@ -163,7 +163,7 @@ class Table:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
         """From JSON; ValueError or TypeError if malformed."""
-        columns = tuple(Column.from_record(column) for column in record["columns"])
+        columns = tuple(TableColumn.from_record(column) for column in record["columns"])
         crosses = tuple(tuple(str(name) for name in cross) for cross in record.get("crosses", ()))
         return cls(**{**record, "columns": columns, "crosses": crosses, "nulls": tuple(map(str, record.get("nulls", ())))})
 

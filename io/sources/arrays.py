@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -16,31 +17,40 @@ from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe
 from streamcut.io.sources.canonical import RawRows, expect_indices
 from streamcut.io.sources.labels import Labels, labels_of
+from streamcut.io.sources.lazy import is_of
 from streamcut.io.sources.source import AT_ONCE
 from streamcut.io.stores.spec import SHARD_NNZ
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+    from numpy.typing import ArrayLike
 
 _BUCKET = 1 << 18  # entries of a CSC matrix read at once, and entries that are sorted together: about 100 bytes each
 
 
-def is_sparse(X: Any) -> bool:
-    """Whether `X` is a SciPy matrix."""
-    return hasattr(X, "tocsr") and hasattr(X, "format")
+class Sliced(Protocol):
+    """A matrix on disk of which rows are read like those of an array: a data set of HDF5 or Zarr, a `.npy` file."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, rows: slice) -> np.ndarray: ...
 
 
-def column_names(X: Any) -> tuple[str, ...] | None:
+def is_sparse(X: object) -> TypeGuard[sp.sparray]:
+    """Whether `X` is a sparse matrix of SciPy."""
+    return "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X)
+
+
+def column_names(X: object) -> tuple[str, ...] | None:
     """The column names of a data frame; None for an array."""
     names = getattr(X, "columns", None)
     return None if names is None else tuple(str(name) for name in names)
 
 
-def matrix_of(X: Any) -> Any:
+def matrix_of(X: Any) -> np.ndarray | sp.sparray:
     """`X` as a SciPy matrix or a two-dimensional NumPy array, also from a frame. Raises BadInputError."""
-    if is_sparse(X):
-        matrix = X
-    elif hasattr(X, "columns"):
-        matrix = X.sparse.to_coo() if hasattr(X, "sparse") and _all_sparse(X) else np.asarray(X)
-    else:
-        matrix = np.asarray(X)
+    matrix = X if is_sparse(X) else X.sparse.to_coo() if _all_sparse(X) else np.asarray(X)
     if matrix.ndim != 2:
         raise BadInputError(f"X has {matrix.ndim} dimensions, not 2")
     if matrix.dtype.kind not in "biuf":
@@ -48,11 +58,12 @@ def matrix_of(X: Any) -> Any:
     return matrix
 
 
-def _all_sparse(frame: Any) -> bool:
-    return all(hasattr(dtype, "fill_value") for dtype in getattr(frame, "dtypes", ()))
+def _all_sparse(X: Any) -> bool:
+    """Whether it is a frame of pandas whose columns are sparse."""
+    return is_of(X, "pandas.DataFrame") and all(is_of(dtype, "pandas.SparseDtype") for dtype in X.dtypes)
 
 
-def entries_of(X: Any, start: int = 0) -> Iterator[RawRows]:
+def entries_of(X: np.ndarray | sp.sparray | Sliced, start: int = 0) -> Iterator[RawRows]:
     """The rows of a matrix of SciPy, or of what slices like a two-dimensional array, from row `start` on, without labels.
 
     Of an array a few rows at a time are read. Raises BadInputError for a malformed matrix.
@@ -74,12 +85,12 @@ def entries_of(X: Any, start: int = 0) -> Iterator[RawRows]:
 
 
 def in_memory(
-    X: Any,
-    y: Any,
-    weight: Any = None,
+    X: object,
+    y: ArrayLike,
+    weight: ArrayLike | None = None,
     words: Mapping[str, float] | None = None,
     *,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     shard_nnz: int = SHARD_NNZ,
 ) -> MemoryDataset:
     """Rows in memory as a data set: what the pair (X, y) is, with weights and queries. Public as `streamcut.rows`.

@@ -185,7 +185,7 @@ def checked_weights(weight: np.ndarray, place: Callable[[int], str]) -> np.ndarr
 
 
 def expect_indices(values: np.ndarray, bound: int, where: str | Callable[[int], str], what: str = "index") -> np.ndarray:
-    """`values` unchanged, after checking that they are of an integer type with 0 <= value < `bound`. Any cast that holds
+    """`values` unchanged, after checking that they are of an integer type with 0 <= value < `bound`. A cast that holds
     `bound` is safe afterwards.
 
     where   names the place in messages, or a function that names it for the position of the first wrong value in `values`

@@ -12,7 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -23,12 +23,19 @@ from streamcut.io.recipe.recipe import LabelRule, Recipe
 from streamcut.io.recipe.table import BOOLEANS
 from streamcut.io.sources.arrays import by_rows, entries_of
 from streamcut.io.sources.canonical import RawRows, expect_indices, expect_pointers
+from streamcut.io.sources.lazy import is_of
 from streamcut.io.sources.source import cuts
 from streamcut.io.stores.store import expect_files_only
 
 if TYPE_CHECKING:
+    import h5py
+    import zarr
+    from typing_extensions import TypeIs
+
     from streamcut.io.conversion.options import ConvertOptions
 
+Group: TypeAlias = "h5py.Group | zarr.Group"
+Stored: TypeAlias = "h5py.Dataset | zarr.Array"
 ROWS_AT_ONCE = 1 << 16
 _OBS, _RAW, _BARCODE = "obs:", "raw", "barcode"
 NO_LABELS = "none"
@@ -38,11 +45,11 @@ _PARTS = ("data", "indices", "indptr", "shape", "barcodes")  # of a matrix of 10
 _CODECS = ("codecs", "filters", "compressor", "compressors")  # in the description of a Zarr array
 
 
-def opened_hdf5(path: str) -> Any:
+def opened_hdf5(path: str) -> h5py.File:
     """The HDF5 file `path`. Raises BadInputError for a file that is not HDF5 or has links, NotFoundError."""
     import h5py
 
-    def link(name: str, member: Any) -> str | None:
+    def link(name: str, member: object) -> str | None:
         what = {h5py.SoftLink: "is a link", h5py.ExternalLink: "lies in another file"}.get(type(member))
         return what and f"{name} {what}"
 
@@ -57,7 +64,7 @@ def opened_hdf5(path: str) -> Any:
         return file
 
 
-def _opened(path: str) -> Any:
+def _opened(path: str) -> Group:
     """The same for a file, or a Zarr group in a folder."""
     if not os.path.isdir(path):
         return opened_hdf5(path)
@@ -71,42 +78,42 @@ def _opened(path: str) -> Any:
         return zarr.open_group(path, mode="r")
 
 
-def _member(group: Any, name: str, path: str) -> Any:
+def _member(group: Group, name: str, path: str) -> Any:
     """The member of that name ("a/b" is one of `a`), None if there is none. Raises BadInputError for one in another file."""
     try:
-        member = group[name]
+        member: Any = group[name]
     except KeyError:
         return None
     where = f"{path}: {str(member.name).strip('/')}"
-    if getattr(member, "is_virtual", False) or getattr(member, "external", None):
+    if is_of(member, "h5py.Dataset") and (member.is_virtual or member.external):
         raise BadInputError(f"{where} lies in another file; save the data as one file")
-    if hasattr(member, "metadata"):
+    if is_of(member, "zarr.Array", "zarr.Group"):
         described = member.metadata.to_dict()
         if "pickle" in str([described.get(codec) for codec in _CODECS]).lower():
             raise BadInputError(f"{where}: holds pickled objects, which could run code; save it with another codec")
     return member
 
 
-def is_group(member: Any) -> bool:
+def is_group(member: object) -> TypeIs[Group]:
     """Whether it is a group; the shape of an array, which may depend on other files, is not looked at."""
-    return hasattr(member, "keys")
+    return is_of(member, "h5py.Group", "zarr.Group")
 
 
-def _is_array(member: Any, *shape: int) -> bool:
+def _is_array(member: Group | Stored | None, *shape: int) -> TypeGuard[Stored]:
     """Whether it is an array of one dimension, or of this shape."""
     return member is not None and not is_group(member) and (member.shape == shape if shape else len(member.shape) == 1)
 
 
-def _chunk_bytes(*parts: Any) -> int:
+def _chunk_bytes(*parts: Stored) -> int:
     """Memory for the largest chunk of these arrays while it is unpacked: HDF5 doubles its buffer until all fits, and keeps it."""
     sizes = [part.dtype.itemsize * (1 + part.dtype.hasobject) * math.prod(map(int, part.chunks or (0,))) for part in parts]
     return 3 * max(sizes, default=0)
 
 
-class _Stored:
+class _Compressed:
     """The arrays of a CSR matrix of `lines` rows, or a CSC matrix of so many columns, whose indices are below `bound`."""
 
-    def __init__(self, group: Any, lines: int, bound: int, path: str) -> None:
+    def __init__(self, group: Group, lines: int, bound: int, path: str) -> None:
         self._data, self._indices, self._indptr = parts = [_member(group, name, path) for name in _PARTS[:3]]
         if not all(map(_is_array, parts)) or self._indptr.shape != (lines + 1,):
             raise BadInputError(f"{path}: data, indices or indptr do not match the shape; the file is damaged")
@@ -165,7 +172,7 @@ class AnnDataFile:
         self.form, self.n_rows, self.n_features = self._form_and_shape()
         if self.form != "dense":
             lines, bound = (self.n_rows, self.n_features) if self.form == "csr" else (self.n_features, self.n_rows)
-            self._matrix = _Stored(self.X, lines, bound, path)
+            self._matrix = _Compressed(self.X, lines, bound, path)
         chunk = _chunk_bytes(self.X) if self.form == "dense" else self._matrix.chunk_bytes
         name = labels.removeprefix(_OBS)
         none = labels == NO_LABELS and NO_LABELS not in list(self._obs)
@@ -217,7 +224,7 @@ class AnnDataFile:
         index = self._obs.attrs.get("_index", "_index")
         return index if isinstance(index, str) and index in list(self._obs) else ""
 
-    def _frame(self, group: Any, name: str) -> Any:
+    def _frame(self, group: Group, name: str) -> Group:
         """obs or var."""
         frame = _member(group, name, self.path)
         if not is_group(frame):
@@ -226,9 +233,9 @@ class AnnDataFile:
             )
         return frame
 
-    def _layer(self, group: Any, layer: str) -> tuple[Any, str]:
+    def _layer(self, group: Group, layer: str) -> tuple[Group | Stored, str]:
         """(the matrix, the group with its var)."""
-        layers: Any = _member(group, "layers", self.path)
+        layers = _member(group, "layers", self.path)
         names = list(layers) if is_group(layers) else []
         if layer in names:
             return _member(layers, layer, self.path), "var"
@@ -253,18 +260,19 @@ class AnnDataFile:
     def _names(self) -> tuple[str, ...] | None:
         """The names of the features: the index of var."""
         index = "" if self._var is None else self._var.attrs.get("_index", "_index")
-        names: Any = _member(self._var, index, self.path) if isinstance(index, str) and index else None
-        return tuple(map(_text, names[:].tolist())) if _is_array(names, self.n_features) else None
+        names = _member(self._var, index, self.path) if isinstance(index, str) and index else None
+        return tuple(map(_text, np.asarray(names[:]).tolist())) if _is_array(names, self.n_features) else None
 
 
 class _Column:
     """A column of obs. Nothing is read before `values`. Raises UsageError naming the existing columns, BadInputError."""
 
-    def __init__(self, obs: Any, name: str, n_rows: int, path: str) -> None:
+    def __init__(self, obs: Group, name: str, n_rows: int, path: str) -> None:
         self._where = f"{path}: obs/{name}"
         member = _member(obs, name, path)
         if member is None:
-            columns = [str(column) for column in obs.attrs.get("column-order", list(obs))]
+            order: Any = obs.attrs.get("column-order", list(obs))
+            columns = [str(column) for column in order]
             raise UsageError(f"{path}: obs has no column {name!r}; it has {', '.join(columns) or 'none'}")
         parts, self._categories = [member], False
         if is_group(member):
@@ -301,7 +309,7 @@ class _Column:
         return np.concatenate([categories.astype(last.dtype), last])[codes]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
@@ -311,7 +319,7 @@ class TenXFile:
     recipe   names of the features: the gene names, and ids for duplicate names
     """
 
-    def __init__(self, path: str, options: ConvertOptions, scratch: str, **_: Any) -> None:
+    def __init__(self, path: str, options: ConvertOptions, scratch: str, **_: object) -> None:
         self.path = path
         with readable(path):
             file = opened_hdf5(path)
@@ -324,7 +332,7 @@ class TenXFile:
             if not _is_array(shape, 2):
                 raise BadInputError(f"{path}: shape is not that of a matrix; the file is damaged")
             self.n_features, self.n_rows = expect_indices(shape[:], INT64_MAX, f"{path}: shape", "a side").tolist()
-            self._matrix = _Stored(self._group, self.n_rows, self.n_features, path)
+            self._matrix = _Compressed(self._group, self.n_rows, self.n_features, path)
             self.held_bytes = self._matrix.chunk_bytes
 
     @cached_property

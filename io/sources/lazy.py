@@ -8,24 +8,44 @@ are read, and no process holds them all.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.sources.source import read_ahead
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from typing_extensions import TypeIs
 
-def is_frame(data: Any) -> bool:
+
+class Frame(Protocol):
+    """A table with an Arrow interface: of pandas, polars, DuckDB, pyarrow and others."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+def is_frame(data: object) -> TypeIs[Frame]:
     """Whether `data` is a table with an Arrow interface."""
     return hasattr(data, "__arrow_c_stream__")
 
 
-def is_lazy(data: Any) -> bool:
+def is_of(data: object, *classes: str) -> bool:
+    """Whether `data` is of one of `classes` ("dask.array.Array"); what is not imported has no objects."""
+    for name in classes:
+        module, _, member = name.rpartition(".")
+        if module in sys.modules and isinstance(data, getattr(sys.modules[module], member)):
+            return True
+    return False
+
+
+def is_lazy(data: object) -> bool:
     """Whether `data` is a Dask collection."""
-    return hasattr(data, "__dask_graph__") and hasattr(data, "compute")
+    return "dask.base" in sys.modules and sys.modules["dask.base"].is_dask_collection(data)
 
 
 def framed(data: Any) -> Any:
@@ -41,42 +61,45 @@ def framed(data: Any) -> Any:
         return _of_dicts([data])
     if isinstance(data, list) and data and all(issubclass(kind, Mapping) for kind in set(map(type, data))):
         return _of_dicts(data)
-    if is_lazy(data) and hasattr(data, "npartitions") and hasattr(data, "columns"):
+    if is_of(data, "dask.dataframe.DataFrame"):
         return Stream(lambda: computed([data.partitions[k] for k in range(data.npartitions)]))
-    if hasattr(data, "collect_batches"):
+    if is_of(data, "polars.LazyFrame"):
         return Stream(data.collect_batches)
-    if hasattr(data, "scanner") and hasattr(data, "schema"):
+    if is_of(data, "pyarrow.dataset.Dataset"):
         return Stream(lambda: [data.scanner().to_reader()])
-    return _reader(data) if isinstance(data, Iterator) else data
+    if not isinstance(data, Iterator):
+        return data
+    first = next(data, None)
+    if isinstance(first, str | os.PathLike):
+        return [first, *data]
+    return _reader(data if first is None else chain([first], data))
 
 
 class Stream:
     """Frames, made anew whenever they are read, as one stream of Arrow."""
 
-    def __init__(self, frames: Callable[[], Iterable[Any]]) -> None:
+    def __init__(self, frames: Callable[[], Iterable[object]]) -> None:
         self._frames = frames
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return _reader(iter(self._frames())).__arrow_c_stream__(requested_schema)
 
 
-def _reader(frames: Iterator[Any]) -> Any:
-    """A pyarrow.RecordBatchReader of `frames`, with the columns and types of the first; a list of them if they are paths."""
+def _reader(frames: Iterator[object]) -> pa.RecordBatchReader:
+    """A stream of `frames`, with the columns and types of the first."""
     import pyarrow as pa
 
     first = next(frames, None)
     if first is None:
         raise BadInputError("data: no rows; the iterator is empty")
-    if isinstance(first, str | os.PathLike):
-        return [first, *frames]
     if not is_frame(first):
         raise UsageError(f"data: an iterator of {type(first).__name__}; rows come as an iterator of record batches or frames")
     if isinstance(first, pa.RecordBatchReader):
         return first
 
-    def table(frame: Any, schema: Any = None) -> pa.Table:
+    def table(frame: object, schema: pa.Schema | None = None) -> pa.Table:
         try:
-            if hasattr(frame, "reset_index"):  # pandas, whose index is no column
+            if is_of(frame, "pandas.DataFrame"):  # whose index is no column
                 return pa.Table.from_pandas(frame, schema, preserve_index=False)
             return pa.table(frame) if schema is None else pa.table(frame).select(schema.names).cast(schema)
         except (KeyError, pa.ArrowException) as error:
@@ -87,11 +110,11 @@ def _reader(frames: Iterator[Any]) -> Any:
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _of_dicts(rows: list[Mapping[Any, Any]]) -> Any:
+def _of_dicts(rows: list[Mapping[object, object]]) -> pa.Table:
     """A table of rows that name their values; a name that a row lacks is missing there."""
     import pyarrow as pa
 
-    columns, names = {}, dict[Any, Any]()
+    columns, names = {}, dict[object, object]()
     for row in rows:
         names.update(row)
     for name in names:
@@ -107,7 +130,7 @@ def blocks(X: Any, columns: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any
 
     Dask columns must have X's blocks, or known ones; others are sliced. Raises UsageError for columns of other lengths.
     """
-    if hasattr(X, "numblocks"):
+    if is_of(X, "dask.array.Array"):
         X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
         parts = [X.blocks[k] for k in range(X.numblocks[0])]
     else:
@@ -132,8 +155,8 @@ def computed(parts: list[Any]) -> Iterator[Any]:
 
 def _parts(name: str, column: Any, X: Any, count: int) -> list[Any]:
     """The parts of a column, cut like X."""
-    if hasattr(column, "numblocks"):
-        sized = hasattr(X, "chunks") and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
+    if is_of(column, "dask.array.Array"):
+        sized = is_of(X, "dask.array.Array") and not np.isnan([*X.chunks[0], *column.chunks[0]]).any()
         if sized and column.chunks[0] != X.chunks[0]:
             column = column.rechunk({0: X.chunks[0]}) if column.shape[0] == X.shape[0] else column
         parts = [column.blocks[k] for k in range(column.numblocks[0])]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -20,33 +20,55 @@ from streamcut.io.sources.matrix_files import ColumnFile
 from streamcut.io.sources.source import GroupCheck, Sizes, describe, expect_short
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from streamcut.io.conversion.options import ConvertOptions
     from streamcut.io.formats.registry import Format, Raw
+
+
+class MatrixFile(Protocol):
+    """A file of a matrix, made of its path, the options and a folder for scratch files.
+
+    n_features   None: only reading tells
+    held_bytes   memory in addition to its rows
+    """
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_features(self) -> int | None: ...
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    @property
+    def recipe(self) -> Recipe: ...
+
+    def rows(self, start: int) -> Iterator[RawRows]:
+        """The rows from number `start` on, without labels where these are in another file."""
 
 
 class MatrixSource:
     """Source over matrices, one after another, each read from any row on. `grouped`: a qid may not recur; `side`: values of rows
     in other files.
 
-    A file is made of its path, the options and a folder for scratch files; it has `n_rows`, `n_features` (None: only reading
-    tells), `held_bytes` (memory in addition to its rows), `recipe`, and rows(start), which yields RawRows, without labels where
-    these are in another file.
-
     kept   receives what the files keep of the rows, as batches of Arrow
     """
 
-    told = ()
+    told = rejects = ()
+    rereads = False
 
     def __init__(
         self,
         paths: Sequence[str],
-        files: Sequence[Any],
+        files: Sequence[MatrixFile],
         rules: RowRules,
         labels: Labels,
         *,
         grouped: bool = True,
         side: Sequence[ColumnFile | None] = (),
-        kept: deque[Any] | None = None,
+        kept: deque[pa.RecordBatch] | None = None,
     ) -> None:
         widths = {file.n_features for file in files if file.n_features is not None}
         if len(widths) > 1 and rules.n_features is None:
@@ -119,7 +141,7 @@ class MatrixSource:
                 raise BadInputError(f"{path}: prepared by another recipe than {self.paths[0]}: {differs}")
         return recipes[0]
 
-    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+    def blocks(self, start: dict | None = None) -> Generator[tuple[Chunk, dict]]:
         """As in Source. A recurring qid is noticed only among the rows from `start` on."""
         begin = start or {"file": 0, "row": 0, "given": 0, "counters": {}, "words": []}
         self.counters = Counter(begin["counters"])
@@ -170,8 +192,12 @@ class MatrixSource:
         """Append what is kept of these of the rows from `row` on. Raises BadInputError."""
         import pyarrow as pa
 
+        from streamcut.io.sources.cells import AnnDataFile, TenXFile
+
+        file = self.files[number]
         assert self._kept is not None
-        kept = self.files[number].kept(slice(row, row + int(rows[-1]) + 1))
+        assert isinstance(file, AnnDataFile | TenXFile)
+        kept = file.kept(slice(row, row + int(rows[-1]) + 1))
         try:
             if kept:
                 columns = {name: [values[k] for k in rows.tolist()] for name, values in kept.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from streamcut.foundation.shown import INT64_MAX
 from streamcut.io.dataset import first_rows
 from streamcut.io.opening import open_dataset
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.sources.arrays import entries_of
+from streamcut.io.sources.arrays import Sliced, entries_of
 from streamcut.io.sources.canonical import RawRows, expect_indices, expect_pointers
 from streamcut.io.sources.source import expect_room
 from streamcut.io.stores.buffers import buffer_bytes
 from streamcut.io.text.inputs import NOT_UTF8, Joined, not_text, open_bytes
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    import scipy.sparse as sp
+
     from streamcut.io.conversion.options import ConvertOptions
 
 
@@ -56,7 +59,7 @@ class ColumnFile:
         return array
 
     def _lines(self) -> np.ndarray:
-        with readable(self.path), io.BufferedReader(cast(io.RawIOBase, open_bytes(opened_raw(self.path), self.path)[0])) as file:
+        with readable(self.path), io.BufferedReader(open_bytes(opened_raw(self.path), self.path)[0]) as file:
             kind = not_text(file.peek(16))
             try:
                 text = "" if kind else file.read().decode("utf-8-sig")
@@ -81,10 +84,10 @@ _TEXT_AT_ONCE = 1 << 20  # bytes
 _COORDINATE_BYTES = 64  # (row, column, value) twice while reading, their order, and the resulting CSR
 
 
-def _loaded(path: str, file: Any, **how: Any) -> Any:
+def _loaded(path: str, file: str | io.BufferedReader, mmap_mode: Literal["r"] | None = None) -> np.ndarray:
     """np.load of an array. Raises BadInputError for one of Python objects."""
     try:
-        return np.load(file, allow_pickle=False, **how)
+        return np.load(file, mmap_mode, allow_pickle=False)
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
@@ -106,7 +109,7 @@ class _Whole:
         """Find `n_rows`, `n_features` and `held_bytes`."""
         raise NotImplementedError
 
-    def _matrix(self) -> Any:
+    def _matrix(self) -> np.ndarray | sp.sparray | Sliced:
         """It in any format of SciPy, or as what slices like a two-dimensional array. Raises any exception."""
         raise NotImplementedError
 
@@ -136,7 +139,7 @@ class NpzFile(_Whole):
             self.n_rows, self.n_features = sides.tolist()
             self.held_bytes = (2 if layout == "csr" else 5) * sum(member.file_size for member in arrays.zip.infolist())
 
-    def _matrix(self) -> Any:
+    def _matrix(self) -> sp.sparray:
         import scipy.sparse as sp
 
         where, shape = f"{self.path}: ", (self.n_rows, self.n_features)
@@ -159,7 +162,8 @@ class NpyFile(_Whole):
     def _open(self) -> None:
         path = self.path
         with readable(path, what="not a .npy file"):
-            mapped = _loaded(path, regular(path), mmap_mode="r")
+            mapped = _loaded(path, regular(path), "r")
+            assert isinstance(mapped, np.memmap)
             self.shape, self._dtype, self._begin = mapped.shape, mapped.dtype, mapped.offset
         if len(self.shape) != 2 or self._dtype.kind not in "biuf":
             raise BadInputError(f"{path}: {self._dtype} of shape {self.shape}, not a matrix of real numbers")
@@ -196,7 +200,7 @@ class MtxFile(_Whole):
         coordinates = entries * copies if layout == "coordinate" else self.n_rows * self.n_features
         self.held_bytes = coordinates * _COORDINATE_BYTES + self.n_rows * 16
 
-    def _matrix(self) -> Any:
+    def _matrix(self) -> np.ndarray | sp.sparray:
         import scipy.io
 
         with self._text() as text:
@@ -256,7 +260,7 @@ class ListsFile:
             yield self._raw(batch, start)
             start += batch.num_rows
 
-    def _raw(self, batch: Any, row: int) -> RawRows:
+    def _raw(self, batch: pa.RecordBatch, row: int) -> RawRows:
         index, value = self._lists
         indptr, indices = self._entries(batch, str(index), row)
         if indices.dtype.kind not in "iu":
@@ -272,7 +276,7 @@ class ListsFile:
         arrays = (None if column is None else column.to_numpy(zero_copy_only=False) for column in columns)
         return RawRows(indptr, indices, values, *arrays)
 
-    def _entries(self, batch: Any, name: str, row: int) -> tuple[np.ndarray, np.ndarray]:
+    def _entries(self, batch: pa.RecordBatch, name: str, row: int) -> tuple[np.ndarray, np.ndarray]:
         """(pointers from 0 on, the values) of a column of lists."""
         import pyarrow as pa
 
@@ -285,7 +289,7 @@ class ListsFile:
             raise BadInputError(f"{self.path}: column {name!r} has an empty entry in or after row {row} (0-based)")
         return offsets - offsets[0], flat.to_numpy(zero_copy_only=False)
 
-    def _full(self, batch: Any, name: str, row: int) -> Any:
+    def _full(self, batch: pa.RecordBatch, name: str, row: int) -> pa.Array:
         """A column, of which no value may be missing."""
         if batch.column(name).null_count:
             raise BadInputError(f"{self.path}: column {name!r} is empty in or after row {row} (0-based)")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -50,10 +50,22 @@ class Source(Protocol):
     held_bytes  memory in addition to what is resident once it is opened, and to blocks
     told        a sentence for each guess that the user should know
     counters    what was unusual in the rows yielded by `blocks` so far
+    rejects     the first lines that were left out, with the reasons
+    rereads     a resumed run must reread all rows: keys are numbered in order of appearance
+    total_rows  None if unknown before reading
     """
 
     identity: dict
     held_bytes: int
+
+    @property
+    def rejects(self) -> Sequence[str]: ...
+
+    @property
+    def rereads(self) -> bool: ...
+
+    @property
+    def total_rows(self) -> int | None: ...
 
     @property
     def paths(self) -> Sequence[str]: ...
@@ -70,7 +82,7 @@ class Source(Protocol):
     def begin(self, sizes: Sizes) -> None:
         """Read with these sizes from now on, and find what has to be known before the first block. Raises BadInputError."""
 
-    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+    def blocks(self, start: dict | None = None) -> Generator[tuple[Chunk, dict]]:
         """Chunks of consecutive rows, each with the position of its start: `blocks(position)` starts there again.
 
         A chunk's arrays may be reused for the next one. A recurring qid is noticed only when reading
@@ -180,7 +192,7 @@ def tree_bytes(path: str | Path) -> int:
 
 def read_ahead(items: Iterator[T]) -> Generator[T]:
     """`items`, of which a thread makes the next ones meanwhile. Closing does not wait for one that blocks on a silent pipe."""
-    ready: queue.Queue[Any] = queue.Queue(1)
+    ready: queue.Queue[tuple[T, ...] | BaseException] = queue.Queue(1)
     closed = threading.Event()
 
     def run() -> None:

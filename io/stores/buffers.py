@@ -13,7 +13,7 @@ from streamcut.io.stores.spec import TRAILER
 WIDE = {"indptr": "int64", "y": "float64", "weight": "float64"}  # returned as these types, regardless of the stored type
 
 
-class Space:
+class ShardBuffers:
     """Arrays by name, each as large as the largest that was asked for; they are valid until their next use.
 
     sizes   bytes to begin with: an array that grows leaves holes in the memory of the process
@@ -39,12 +39,12 @@ class Space:
 
 
 def buffer_bytes(manifest: Manifest) -> int:
-    """Bytes of one Space for all shards of a stored data set."""
+    """Bytes of one ShardBuffers for all shards of a stored data set."""
     return sum(largest(manifest).values())
 
 
 def largest(manifest: Manifest) -> dict[str, int]:
-    """{array: bytes} in a Space for all shards of a stored data set; "raw": files before they are decoded."""
+    """{array: bytes} in a ShardBuffers for all shards of a stored data set; "raw": files before they are decoded."""
     sizes = {"raw": 0}
 
     def add(name: str, size: int) -> None:

@@ -14,9 +14,9 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from streamcut.errors import NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
@@ -123,18 +123,18 @@ class Objects:
         self._listed = root.partition("://")[0] in OBJECT_STORES
 
     def put(self, contents: Iterable[tuple[str, tuple[bytes, ...]]]) -> None:
-        requests: deque[tuple[str, Any]] = deque()
+        requests: deque[tuple[str, Future[None]]] = deque()
         for name, parts in contents:
             if len(requests) == _IN_FLIGHT:
-                answer(*requests.popleft(), doing="written")
+                answer(*requests.popleft(), "written")
             url = f"{self.root}/{name}"
             requests.append((url, begun(put, url, b"".join(parts))))
         while requests:
-            answer(*requests.popleft(), doing="written")
+            answer(*requests.popleft(), "written")
 
     def get(self, name: str) -> bytes | None:
         try:
-            return answer(f"{self.root}/{name}", get, f"{self.root}/{name}")
+            return answer(f"{self.root}/{name}", begun(get, f"{self.root}/{name}")).to_bytes()
         except MissingError:
             return None
 
@@ -174,16 +174,16 @@ def is_store(path: str | os.PathLike) -> bool:
     return files_of(path).get(MANIFEST) is not None
 
 
-def unfinished(path: str | os.PathLike) -> dict[str, Any]:
+def unfinished(path: str | os.PathLike) -> dict:
     """The options of the unfinished store at `path`; empty when there is none."""
     files = files_of(path)
     records = [] if files.get(MANIFEST) is not None else entries(files, last=0)
     return records[0]["options"] if records else {}
 
 
-def entries(files: Files, last: int | None = None) -> list[dict[str, Any]]:
+def entries(files: Files, last: int | None = None) -> list[dict]:
     """The journal, up to entry number `last` or the first that is missing or damaged."""
-    records: list[dict[str, Any]] = []
+    records: list[dict] = []
     with suppress(ValueError):
         while last is None or len(records) <= last:
             records.append(json.loads(files.get(entry(len(records))) or b""))

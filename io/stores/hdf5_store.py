@@ -16,7 +16,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import ShardInfo, damaged
-from streamcut.io.stores.buffers import Space
+from streamcut.io.stores.buffers import ShardBuffers
 from streamcut.io.stores.files import Files
 from streamcut.io.stores.spec import CSR_ATTRIBUTES, HDF5_CHUNK_BYTES, SHARDS, shard_name
 from streamcut.io.stores.store import Store
@@ -29,7 +29,7 @@ _FILTERS = {"compression": "gzip", "compression_opts": 1, "shuffle": True}
 class HDF5Store(Store):
     """A directory of HDF5 files written by StoreWriter. Opened by `open_dataset`, which has checked the manifest."""
 
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: ShardBuffers) -> None:
         ((name, guard),) = self.manifest.shards[shard].files.items()
         image = self.checked(f"{SHARDS}/{name}", *guard, buffers)
         try:

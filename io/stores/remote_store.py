@@ -21,6 +21,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,9 +30,12 @@ from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import parse_size
 from streamcut.io.manifest import MAX_MANIFEST, Manifest, damaged, parse_manifest
 from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
-from streamcut.io.stores.buffers import Space
+from streamcut.io.stores.buffers import ShardBuffers
 from streamcut.io.stores.spec import JOURNAL, MANIFEST
 from streamcut.io.stores.store import Store, fault
+
+if TYPE_CHECKING:
+    from obstore import Bytes
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +85,7 @@ class ChunkCache:
         """Whether the chunk is cached."""
         return self._path(name).is_file()
 
-    def put(self, name: str, content: bytes) -> None:
+    def put(self, name: str, content: Bytes) -> None:
         """Keep the chunk if it fits; errors are logged, not raised."""
         with self._lock:
             if self._left < len(content):
@@ -152,7 +156,7 @@ class RemoteStore(Store):
                     self._coming[shard] = me, {file: begun(get, f"{self.path}/{file}") for file in wanted}
                     held += self._sizes[shard]
 
-    def checked(self, name: str, length: int, crc: int, buffers: Space | None = None, trailer: int = 0) -> np.ndarray:
+    def checked(self, name: str, length: int, crc: int, buffers: ShardBuffers | None = None, trailer: int = 0) -> np.ndarray:
         """As in Store, from the cache or the server; what comes with another checksum is asked for again."""
         where, coming = f"{self.path}/{name}", None
         with self._lock:
@@ -194,7 +198,7 @@ def open_remote(url: str, cached: bool) -> RemoteStore:
         raise NotFoundError(f"{url}: has no {MANIFEST}, so it is not a streamcut store; make one with `streamcut convert`")
     if size > MAX_MANIFEST:
         raise damaged(where, f"is {size:,} bytes long, which no manifest is")
-    manifest = parse_manifest(answer(where, get, where), where)
+    manifest = parse_manifest(answer(where, begun(get, where)).to_bytes(), where)
     if manifest.backend != "zarr":
         raise NotFoundError(f"{url}: a store of {manifest.backend} files, which is read only from a disk; copy it there")
     return RemoteStore(url, manifest, cached)

@@ -18,7 +18,7 @@ from streamcut.foundation.opened import IrregularFileError, open_regular, opened
 from streamcut.io.dataset import ShownDataset, first_rows
 from streamcut.io.manifest import Manifest, chunk_length, chunk_name, damaged, shard_files
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
-from streamcut.io.stores.buffers import Space, largest
+from streamcut.io.stores.buffers import ShardBuffers, largest
 from streamcut.io.stores.spec import METADATA, RECIPE, SHARDS, TRAILER, shard_name
 from streamcut.io.stores.zarr_layout import crc32c, decode
 
@@ -58,7 +58,7 @@ class Store(ShownDataset):
         self._named: set[int] = set()  # shards already being fetched
         self._sound: set[int] = set()  # shards with checked structure: equal checksums mean they are unchanged
 
-    def checked(self, name: str, length: int, crc: int, buffers: Space | None = None, trailer: int = 0) -> np.ndarray:
+    def checked(self, name: str, length: int, crc: int, buffers: ShardBuffers | None = None, trailer: int = 0) -> np.ndarray:
         """The content of the file `name` ("a/b"), uint8, perhaps in `buffers`, in which `fault` found nothing.
 
         Raises CorruptError when it is missing, not a regular file, unreadable or another, NotFoundError without permission.
@@ -68,7 +68,7 @@ class Store(ShownDataset):
             with opened_raw(path) as file:
                 if (size := os.fstat(file.fileno()).st_size) != length:
                     raise damaged(path, f"is {size:,} bytes long, and should be {length:,}")
-                content, done = (buffers or Space()).array("raw", np.uint8, length), 0
+                content, done = (buffers or ShardBuffers()).array("raw", np.uint8, length), 0
                 while done < length:
                     if not (more := file.readinto(content[done:].data)):
                         raise damaged(path, "became shorter while it was read")
@@ -85,7 +85,7 @@ class Store(ShownDataset):
             raise damaged(path, what)
         return content
 
-    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: Space) -> None:
+    def fill(self, shard: int, out: dict[str, np.ndarray], buffers: ShardBuffers) -> None:
         """Decode the arrays named in `out` into it (dtypes and sizes as in the manifest). Raises CorruptError naming the file."""
         for name, array in out.items():
             info, file = self.manifest.shards[shard].arrays[name], chunk_name(shard, name)
@@ -132,19 +132,19 @@ class Store(ShownDataset):
         """The file `name` next to the shards, checked. Raises CorruptError."""
         return self.checked(name, *self.manifest.extras[name]).tobytes()
 
-    def buffers(self) -> Space:
+    def buffers(self) -> ShardBuffers:
         """Memory for one reading thread, `buffer_bytes` in all."""
-        return Space(largest(self.manifest))
+        return ShardBuffers(largest(self.manifest))
 
-    def read(self, shard: int, buffers: Space | None = None) -> Chunk:
+    def read(self, shard: int, buffers: ShardBuffers | None = None) -> Chunk:
         """Shard number `shard`; see Dataset.read. Without `buffers` the arrays are new and belong to the caller."""
         if not 0 <= shard < len(self.manifest.shards):
             raise IndexError(f"shard {shard} of {len(self.manifest.shards)}")
         info = self.manifest.shards[shard]
         names = [name for name in info.arrays if not (info.ones and name == "data")]
-        return self.read_arrays(shard, names, buffers or Space())
+        return self.read_arrays(shard, names, buffers or ShardBuffers())
 
-    def read_arrays(self, shard: int, names: Iterable[str], buffers: Space) -> Chunk:
+    def read_arrays(self, shard: int, names: Iterable[str], buffers: ShardBuffers) -> Chunk:
         """The same with the arrays `names`; without "data" every value is 1."""
         infos, statistics = self.manifest.shards[shard].arrays, self.manifest.statistics
         arrays = {name: buffers.array(name, infos[name].dtype, infos[name].size) for name in names}

@@ -108,8 +108,8 @@ def _fits(values):
 def narrowed(rows: Chunk) -> Iterator[tuple[str, np.ndarray]]:
     """(name, array) of each array of a shard: float64 in the smallest of VALUES that is exact (-0 counts as 0), `indptr` in the
     type of the indices, which are int32 where they fit."""
-    for name in ("data", "indices", "indptr", "y", "qid", "weight"):
-        array = getattr(rows, name)
+    arrays = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr, "y": rows.y, "qid": rows.qid}
+    for name, array in {**arrays, "weight": rows.weight}.items():
         if array is not None and array.dtype == np.float64:
             small, single = _fits(array)
             array = array.astype(VALUES[0 if small == len(array) else 1 if single == len(array) else 2], copy=False)

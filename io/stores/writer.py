@@ -286,7 +286,7 @@ class StoreWriter:
         first, self._cut = self._cut, self._cut + rows.n_rows
         cut = slice(rows.indptr[0], rows.indptr[-1])
         rows = replace(rows, indptr=rows.indptr - cut.start, indices=_small(rows.indices[cut]), data=rows.data[cut])
-        per_row = {name: column for name in ("y", "weight") if (column := getattr(rows, name)) is not None}
+        per_row = {"y": rows.y} if rows.weight is None else {"y": rows.y, "weight": rows.weight}
         limit, most = np.iinfo(np.int64).max if self._n_features is None else self._n_features, MAX_BYTES // 8
         problem = first_problem(rows.indptr, rows.indices, rows.data, per_row, limit)
         if problem is None and rows.nnz > most:

@@ -14,6 +14,7 @@ NULLS = frozenset(  # spellings of a missing number, boolean or time in a text
     [*pcsv.ConvertOptions().null_values, "?", "None", "none", "NONE", "Null", "NAN", "Nan", "na", "<NA>", "NaT", "\\N"]
 )
 _FEW_ROWS = 1 << 12  # of a batch: copying longer columns takes longer than a call for each
+_RARE = {dtype.id for dtype in (pa.dictionary(pa.int8(), pa.null()), pa.string_view(), pa.binary_view(), pa.float16())}
 EXACT = 1 << 53  # whole numbers up to it are exact doubles
 
 
@@ -53,10 +54,9 @@ def called(dtype: pa.DataType) -> str:
 
 def plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
     """`batch` without types that few Arrow functions support: views, dictionaries of them, unsigned codes, half precision."""
-    columns = [_plain_column(column) for column in batch.columns]
-    if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
+    if _RARE.isdisjoint([dtype.id for dtype in batch.schema.types]):
         return batch
-    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+    return pa.RecordBatch.from_arrays([_plain_column(column) for column in batch.columns], batch.schema.names)
 
 
 def _plain_column(column: pa.Array) -> pa.Array:
@@ -139,14 +139,13 @@ def floats_together(batch: pa.RecordBatch, names: Sequence[str]) -> np.ndarray |
     large that doubles may not hold them, or if rows are many."""
     if batch.num_rows > _FEW_ROWS:
         return None
-    by_name = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns = [by_name[name] for name in names]
-    if not columns or not all(pa.types.is_integer(column.type) or pa.types.is_floating(column.type) for column in columns):
+    batch = batch.select(names)
+    types = batch.schema.types
+    if not types or not all(pa.types.is_integer(dtype) or pa.types.is_floating(dtype) for dtype in types):
         return None
-    batch = pa.RecordBatch.from_arrays(columns, list(names))
     values = batch.to_tensor(null_to_nan=True, row_major=False).to_numpy().T.astype(np.float64, copy=False)
-    wide = [at for at, column in enumerate(columns) if pa.types.is_integer(column.type) and column.type.bit_width == 64]
-    return None if (np.abs(values[wide]) >= EXACT).any() else values
+    wide = [at for at, dtype in enumerate(types) if pa.types.is_integer(dtype) and dtype.bit_width == 64]
+    return None if wide and (np.abs(values[wide]) >= EXACT).any() else values
 
 
 def numbers_of(column: pa.Array) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -15,19 +15,20 @@ import pyarrow.compute as pc
 
 from streamcut.errors import BadInputError
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, Column
+from streamcut.io.recipe.table import ABSENT, BINNED, NUMERIC, TEXT, TIME, TableColumn
 from streamcut.io.sources.source import Place
 from streamcut.io.tables import kernels as k
 from streamcut.io.tables.arrow import ColumnTypeError, ValueOfRowError, floats_together, numbers_of
 from streamcut.io.tables.kernels import words_from
-from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Words, coded
+from streamcut.io.tables.keys import NONE, UNSEEN, KeyColumn, Keys, Vocabulary, Words, coded
 from streamcut.io.tables.texts import Runs, words_of_texts
 from streamcut.io.tables.times import part_of_time, times_of
 from streamcut.io.tables.values import escaped, words_of
 
 T = TypeVar("T")
-_NO_ENDS = np.empty(0, np.int64)
 _NOTHING = np.array([NONE], np.int32)
+_PLAIN = (pa.string(), pa.large_string())
+_TIMES = 4  # keys per row of a batch: with more, indexing them takes longer than looking up the distinct words
 _NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 
 
@@ -52,7 +53,7 @@ def numbers_together(place: Place, batch: pa.RecordBatch, names: Sequence[str]) 
 
 
 @dataclass(slots=True)
-class Encoded:
+class EncodedBatch:
     """CSR rows: indptr int64, indices int32, data float64 or None when all are 1.
 
     unseen   {column: number of values without a category in the recipe}; unfit: not of its type
@@ -76,15 +77,17 @@ class Encoder:
         self.recipe, self.table = recipe, recipe.table
         self.learns = learn and recipe.hash_bits is None
         numeric = [column for column in self.table.columns if column.role == NUMERIC]
-        names = recipe.names or [self.table.key(column.name) for column in numeric]
+        self._key = {column.name: self.table.key(column.name) for column in self.table.columns}
+        names = recipe.names or [self._key[column.name] for column in numeric]
         self.keys = Keys(names, bits=recipe.hash_bits, most=max(most, len(numeric)) if learn else 0, room=room)
-        fixed = sorted((self.keys.of(self.table.key(column.name)), at) for at, column in enumerate(numeric))
+        fixed = sorted((self.keys.of(self._key[column.name]), at) for at, column in enumerate(numeric))
         if fixed and fixed[0][0] < 0:
             raise BadInputError(f"the recipe is damaged: column {numeric[fixed[0][1]].name!r} is not among its names")
         self._numeric = [numeric[at] for _, at in fixed]
         self._fixed = np.array([feature for feature, _ in fixed], np.int32)
         self._centres = np.array([column.centre for column in self._numeric]).reshape(-1, 1)
         self._spreads = np.array([column.spread for column in self._numeric]).reshape(-1, 1)
+        self._crossed = frozenset(name for cross in self.table.crosses for name in cross)
         self._texts = [column for column in self.table.columns if column.role == TEXT]
         self._idf = [_idf(recipe, column) for column in self._texts if column.documents]
 
@@ -102,7 +105,23 @@ class Encoder:
         """Names of the features, None when they are hashed."""
         return None if self.recipe.hash_bits is not None else self.keys.names()
 
-    def encode(self, batch: pa.RecordBatch, place: Place) -> Encoded:
+    def features(self, column: KeyColumn) -> np.ndarray:
+        """int32: the feature of each of its words."""
+        words = column.words
+        return self.keys.find(words.words, column.prefix) if words.features is None else words.features
+
+    def vocabulary(self, column: TableColumn, dtype: pa.DataType, rows: int) -> Vocabulary | None:
+        """The words of a category that are looked up as they are, if there are few enough for a batch of `rows` rows."""
+        plain = dtype in _PLAIN and (column.type or TEXT) == TEXT and column.name not in self._crossed
+        if not plain or self.learns or self.keys.bits is not None or len(self.keys) > _TIMES * rows:
+            return None
+        return self._vocabularies.get(self._key[column.name])
+
+    @cached_property
+    def _vocabularies(self) -> dict[str, Vocabulary]:
+        return self.keys.vocabularies()
+
+    def encode(self, batch: pa.RecordBatch, place: Place) -> EncodedBatch:
         """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
         return _Batch(self, batch, place).encoded()
 
@@ -117,27 +136,22 @@ class _Batch:
         self.unseen: Counter[str] = Counter()
         self.unfit: Counter[str] = Counter()
 
-    def encoded(self) -> Encoded:
+    def encoded(self) -> EncodedBatch:
         encoder = self.encoder
         values = np.empty((len(encoder._numeric), self.n))
         columns, texts = self._categories(values), [self._runs(column) for column in encoder._texts]
-        prefixes = ["" if column.bare else f"{encoder.table.key(column.name)}=" for column in encoder._texts]
+        prefixes = ["" if column.bare else f"{encoder._key[column.name]}=" for column in encoder._texts]
         keys, hashes = list(columns), encoder.keys.bits is not None
         if not hashes:  # hashing all words takes less time than finding the distinct ones
             for column, prefix, runs in zip(encoder._texts, prefixes, texts, strict=True):
                 words = Words(*coded(words_from(*runs[1:])))
                 keys.append(KeyColumn(prefix, words, column.name, np.repeat(np.arange(self.n), np.diff(runs.ends))))
-        if encoder.learns:
-            tables = encoder.keys.learn(keys, self.place.file)
-        else:
-            tables = [encoder.keys.find(key.words.words, key.prefix) for key in keys]
+        tables = encoder.keys.learn(keys, self.place.file) if encoder.learns else list(map(encoder.features, keys))
         by_key = [np.concatenate((table, _NOTHING))[key.words.codes] for key, table in zip(keys, tables, strict=True)]
-        features = np.empty((len(columns), self.n), np.int32)
-        for out, category, feature in zip(features, columns, by_key, strict=False):
-            out[:] = feature
-            if unseen := int(np.count_nonzero(out == UNSEEN)):
+        features, of_texts = np.array(by_key[: len(columns)], np.int32).reshape(len(columns), self.n), by_key[len(columns) :]
+        if features.min(initial=0) == UNSEEN:
+            for category, unseen in zip(columns, np.count_nonzero(features == UNSEEN, axis=1).tolist(), strict=True):
                 self.unseen[category.name] += unseen
-        of_texts = by_key[len(columns) :]
         if hashes:
             of_texts = [encoder.keys.hashed(*runs[1:], prefix) for runs, prefix in zip(texts, prefixes, strict=True)]
         elif not encoder.learns:  # texts that have words, all of them unknown
@@ -153,7 +167,7 @@ class _Batch:
         for idf in encoder._idf:
             k.tfidf(indptr, indices, idf, data)
         nnz, ones = int(indptr[-1]), ones and not encoder._idf
-        return Encoded(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
+        return EncodedBatch(indptr, indices[:nnz].copy(), None if ones else data[:nnz].copy(), self.unseen, self.unfit)
 
     def _categories(self, values: np.ndarray) -> list[KeyColumn]:
         """What can give a row a feature of value 1, in the order of keys within a row; `values` receives those of numbers."""
@@ -166,7 +180,7 @@ class _Batch:
                 columns.append(_absent(name, absent, lacking))
 
         for column in table.columns:
-            key, name = table.key(column.name), column.name
+            key, name = self.encoder._key[column.name], column.name
             absent = f"{key}{ABSENT}" if self.indicators else ""
             if column.role == NUMERIC:
                 if self.indicators and name in missing:
@@ -192,7 +206,7 @@ class _Batch:
             raise BadInputError(f"{self.place(column.is_null().index(True).as_py())}, column {name!r}: {_NO_VALUE}")
         return column
 
-    def _numbers(self, column: Column) -> np.ndarray:
+    def _numbers(self, column: TableColumn) -> np.ndarray:
         """float64, nan where a value is missing. Raises BadInputError for infinities, and for nan where that is an error."""
         values = said(self.place, column.name, partial(numbers_of, self._column(column.name)))
         if self.strict and np.isnan(values).any():
@@ -213,7 +227,7 @@ class _Batch:
         out[lacking] = 0.0
         return {name: rows for name, rows in zip(names, lacking, strict=True) if rows.any()}
 
-    def _category(self, column: Column) -> Words:
+    def _category(self, column: TableColumn) -> Words:
         name = column.name
         if name in self.words:
             return self.words[name]
@@ -222,15 +236,17 @@ class _Batch:
             codes = np.searchsorted(np.array(column.edges), values, side="right").astype(np.int32)
             codes[np.isnan(values)] = -1
             words = Words(codes, pa.array(interval_names(column.edges), pa.large_string()))
+        elif (known := self.encoder.vocabulary(column, (values := self._column(name)).type, self.n)) is not None:
+            words = self._checked(name, known.words_of(values))
         else:
-            words, unfit = said(self.place, name, partial(words_of, self._column(name), column.type or TEXT))
+            words, unfit = said(self.place, name, partial(words_of, values, column.type or TEXT))
             self._checked(name, words)
             if unfit:
                 self.unfit[name] = unfit
         self.words[name] = words
         return words
 
-    def _times(self, column: Column) -> pa.Array:
+    def _times(self, column: TableColumn) -> pa.Array:
         times, lost = said(self.place, column.name, partial(times_of, self._column(column.name)))
         if lost.any():
             self.unfit[column.name] = int(lost.sum())
@@ -242,7 +258,7 @@ class _Batch:
             raise BadInputError(f"{self.place(int(np.argmax(words.codes < 0)))}, column {name!r}: {_NO_VALUE}")
         return words
 
-    def _runs(self, column: Column) -> Runs:
+    def _runs(self, column: TableColumn) -> Runs:
         return said(self.place, column.name, partial(words_of_texts, self._column(column.name), column))
 
 
@@ -264,15 +280,17 @@ def _crossed(first: Words, second: Words) -> Words:
 
 def _by_rows(all_ends: list[np.ndarray], features: list[np.ndarray], rows: int) -> tuple[np.ndarray, np.ndarray]:
     """(ends, features of the words) of all columns of texts together."""
+    if not features:
+        return np.zeros(rows + 1, np.int64), _NOTHING[:0]
     if len(features) == 1:
         return all_ends[0], features[0]
     lengths = [np.diff(ends) for ends in all_ends]
-    row_of = np.concatenate([_NO_ENDS, *(np.repeat(np.arange(rows), length) for length in lengths)])
-    ends = np.concatenate(([0], np.cumsum(sum(lengths, np.zeros(rows, np.int64)))))
-    return ends, np.concatenate([_NOTHING[:0], *features])[np.argsort(row_of, kind="stable")]
+    row_of = np.concatenate([np.repeat(np.arange(rows), length) for length in lengths])
+    ends = np.concatenate(([0], np.cumsum(np.sum(lengths, axis=0))))
+    return ends, np.concatenate(features)[np.argsort(row_of, kind="stable")]
 
 
-def _idf(recipe: Recipe, column: Column) -> np.ndarray:
+def _idf(recipe: Recipe, column: TableColumn) -> np.ndarray:
     """The idf weight of each feature that is a word of a text, float64 (features)."""
     idf = np.zeros(len(recipe.names or ()))
     frequencies = np.array(column.frequencies, dtype=np.float64)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, Column
+from streamcut.io.recipe.table import ABSENT, BINNED, BOOLEAN, CATEGORICAL, INTEGER, NUMBER, NUMERIC, TEXT, TableColumn
+from streamcut.io.sources.lazy import is_of
 from streamcut.io.tables.encoder import interval_names
 from streamcut.io.tables.keys import Keys
 from streamcut.io.tables.rows import unusual
@@ -38,28 +39,33 @@ _PLAIN = {  # column types whose values a dict preserves
     "polars": {"Float64", "Int64", "Boolean", "String"},
     "pyarrow": {"double", "int64", "bool", "string", "large_string"},
 }
+_FRAMES = ("pandas.DataFrame", "polars.DataFrame", "pyarrow.Table", "pyarrow.RecordBatch")
 _TEXTS = {"str", "string", "String", "large_string"}  # except pandas' object, which may be anything
+
+
+Bins = tuple[tuple[float, ...], list[str]]  # edges, names
+Others = Sequence[Mapping[str, object]]  # all rows, where there are several
 
 
 class OutOfTheOrdinaryError(Exception):
     """A row that needs the encoder."""
 
 
-class Encoded(NamedTuple):
+class EncodedRows(NamedTuple):
     """rows: (features, int64 increasing, their values, float64) of each; counters as in RowMaker."""
 
     rows: list[tuple[np.ndarray, np.ndarray]]
     counters: Mapping[str, int]
 
 
-def few_dicts(frame: Any, most: int) -> list[dict[str, Any]] | None:
+def few_dicts(frame: Any, most: int) -> list[dict[str, object]] | None:
     """Up to `most` rows of a pandas, polars or Arrow frame as {column: value}.
 
     A missing value is None, or "" in columns of texts, whose values never become numbers.
     Returns None if there are more rows, column types that dicts do not preserve, or names that are not texts or not unique.
     """
     library = type(frame).__module__.partition(".")[0]
-    if library not in _PLAIN or not hasattr(frame, "columns") or not 0 < len(frame) <= most:
+    if library not in _PLAIN or not is_of(frame, *_FRAMES) or not 0 < len(frame) <= most:
         return None
     if library == "pandas":
         names, types = frame.columns.tolist(), [_named(dtype) for dtype in frame.dtypes.tolist()]
@@ -108,7 +114,7 @@ class FewRows:
         self._recipe, self._indicators, self._strict = recipe, table.missing == "own", table.missing == "error"
         self._feature = Keys(recipe.names or (), bits=recipe.hash_bits).of  # negative: none
         self._numbers = []  # (column, feature), in the order in which the encoder sums equal features
-        self._words: list[tuple[Column, str, Any]] = []  # (column, prefix of its keys, edges and names of bins)
+        self._words: list[tuple[TableColumn, str, Bins | None]] = []  # (column, prefix of its keys, edges and names of bins)
         for column in table.columns:
             key = table.key(column.name)
             if column.role == NUMERIC:
@@ -121,18 +127,18 @@ class FewRows:
         self._crosses = [(cross, "*".join(map(table.key, cross)) + "=") for cross in table.crosses]
         self._crossed = frozenset(name for cross in table.crosses for name in cross)
 
-    def encoded(self, rows: Sequence[Mapping[str, Any]]) -> Encoded | None:
+    def encoded(self, rows: Sequence[Mapping[str, object]]) -> EncodedRows | None:
         """The features of `rows`; None if they need the encoder."""
         unseen, unfit = list[str](), list[str]()  # the column of each such value
         try:
             kinds: dict[str, type] = {}
-            features = [self._row(row, kinds, len(rows) > 1 and rows, unseen, unfit) for row in rows]
+            features = [self._row(row, kinds, rows if len(rows) > 1 else (), unseen, unfit) for row in rows]
         except OutOfTheOrdinaryError:
             return None
-        return Encoded(features, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
+        return EncodedRows(features, unusual(self._recipe, Counter(unseen), Counter(unfit)) if unseen or unfit else {})
 
     def _row(
-        self, row: Mapping[str, Any], kinds: dict[str, type], others: Any, unseen: list[str], unfit: list[str]
+        self, row: Mapping[str, object], kinds: dict[str, type], others: Others, unseen: list[str], unfit: list[str]
     ) -> tuple[np.ndarray, np.ndarray]:
         features: dict[int, float] = {}
         absent = []
@@ -175,12 +181,12 @@ class FewRows:
         order = sorted(features)
         return np.array(order, np.int64), np.array([features[feature] for feature in order], np.float64)
 
-    def _value(self, row: Mapping[str, Any], name: str, kinds: dict[str, type], others: Any) -> Any:
+    def _value(self, row: Mapping[str, object], name: str, kinds: dict[str, type], others: Others) -> Any:
         """The value of a column; within a column, all values have the same type or are missing."""
-        value = row.get(name)
+        value: Any = row.get(name)
         kind = type(value)
         if value is None:
-            if name not in row and not (others and any(name in other for other in others)):
+            if name not in row and not any(name in other for other in others):
                 raise OutOfTheOrdinaryError  # no such column
             return None
         if kind in _NUMPYS:
@@ -189,7 +195,7 @@ class FewRows:
             raise OutOfTheOrdinaryError
         return value
 
-    def _number(self, row: Mapping[str, Any], name: str, kinds: dict[str, type], others: Any) -> float | None:
+    def _number(self, row: Mapping[str, object], name: str, kinds: dict[str, type], others: Others) -> float | None:
         value = self._value(row, name, kinds, others)
         if value is None or value != value:
             return None
@@ -201,7 +207,9 @@ class FewRows:
             raise OutOfTheOrdinaryError
         return float(value)
 
-    def _word(self, row: Mapping[str, Any], column: Column, kinds: dict[str, type], others: Any, unfit: list[str]) -> str:
+    def _word(
+        self, row: Mapping[str, object], column: TableColumn, kinds: dict[str, type], others: Others, unfit: list[str]
+    ) -> str:
         """The spelling of a category, "" if missing."""
         value = self._value(row, column.name, kinds, others)
         if value is None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from io import BufferedReader
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -87,9 +87,9 @@ class TableFile(ABC):
     def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:  # noqa: B027
         """Where rows name their values, `names` are columns, too; `all_names`: a name that is none of the columns is an error."""
 
-    def written(self, names: Sequence[str]) -> pa.RecordBatch:
+    def written(self, sample: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         """These columns of the sample, as text if all values are written as text."""
-        return self.sample().select(names)
+        return sample.select(names)
 
     def batches(self, schema: pa.Schema, start: int = 0, size: BatchSize = _USUAL_SIZE) -> Iterator[pa.RecordBatch]:
         """The columns of `schema` from row `start` on.
@@ -108,7 +108,7 @@ class TableFile(ABC):
         """The columns of `schema` in all rows, from the first one on, in batches of about this size or larger ones."""
 
 
-def opened(path: str) -> BinaryIO:
+def opened(path: str) -> io.BufferedReader:
     """The bytes of a local file or a URL. Raises NotFoundError."""
     if "://" not in path:
         try:
@@ -117,7 +117,7 @@ def opened(path: str) -> BinaryIO:
             raise NotFoundError(f"{path}: {error.strerror}; a table as text may be piped to standard input, -") from None
         except OSError as error:
             raise NotFoundError(f"{path}: cannot be read: {error.strerror}") from error
-    return BufferedReader(RemoteFile(path), _AT_ONCE)  # type: ignore[return-value]
+    return io.BufferedReader(RemoteFile(path), _AT_ONCE)
 
 
 def _checked(path: str) -> str:
@@ -230,9 +230,9 @@ class ParquetTable(TableFile):
     def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # it also loads network code, which other formats need not wait for
 
-        options: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER, "read_dictionary": list(dictionaries)}
         with damage_of(self.name, "not a readable Parquet file"):
-            return pq.ParquetFile(opened(self.name) if "://" in self.name else _checked(self.name), **options)
+            source = opened(self.name) if "://" in self.name else _checked(self.name)
+            return pq.ParquetFile(source, pre_buffer=False, buffer_size=BUFFER, read_dictionary=list(dictionaries))
 
 
 class ArrowFile(TableFile):
@@ -245,7 +245,7 @@ class ArrowFile(TableFile):
         with self._reader() as reader:
             self._schema = unique_names(reader.schema, path)
             size = 0 if "://" in path else 2 * os.path.getsize(path)  # a batch as it is stored, and as it is
-            self.batch_bytes = size // max(getattr(reader, "num_record_batches", 1), 1)
+            self.batch_bytes = size // max(reader.num_record_batches if isinstance(reader, pa.RecordBatchFileReader) else 1, 1)
 
     def schema(self) -> pa.Schema:
         return self._schema
@@ -257,13 +257,13 @@ class ArrowFile(TableFile):
 
     def _batches(self, schema: pa.Schema, size: BatchSize) -> Iterator[pa.RecordBatch]:
         with damage_of(self.name), self._reader() as reader:
-            if hasattr(reader, "num_record_batches"):
+            if isinstance(reader, pa.RecordBatchFileReader):
                 reader = map(reader.get_batch, range(reader.num_record_batches))
             for batch in reader:
                 yield checked_batch(batch, schema)
 
-    def _reader(self) -> Any:
-        source: Any = opened(self.name)
+    def _reader(self) -> pa.RecordBatchFileReader | pa.RecordBatchStreamReader:
+        source = opened(self.name)
         with damage_of(self.name, "neither an Arrow file nor an Arrow stream"):
             try:
                 return pa.ipc.open_file(source)
@@ -295,8 +295,12 @@ def checked_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 def pieces(batch: pa.RecordBatch, size: BatchSize) -> Iterator[pa.RecordBatch]:
     """`batch` in parts of this size; none if it has no rows."""
-    plain = sum(8 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns)
-    rows = min(size.rows, max(1, batch.num_rows * size.usual // max(plain, 8 * batch.num_columns * batch.num_rows, 1)))
+    least = 8 * batch.num_columns * batch.num_rows
+    plain = batch.get_total_buffer_size() + least  # at most; the sum of its columns takes longer
+    if plain > size.usual:
+        sizes = [8 * len(column) if pa.types.is_dictionary(column.type) else column.nbytes for column in batch.columns]
+        plain = max(sum(sizes), least)
+    rows = min(size.rows, max(1, batch.num_rows * size.usual // max(plain, 1)))
     for start in range(0, batch.num_rows, rows):
         yield batch.slice(start, rows)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ import pyarrow as pa
 from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.shuffle import random_keys
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import NUMERIC, TEXT, Column
+from streamcut.io.recipe.table import NUMERIC, TEXT, TableColumn
 from streamcut.io.sources.source import Place, Source
 from streamcut.io.tables.arrow import without
 from streamcut.io.tables.encoder import numbers_together
@@ -55,16 +55,17 @@ def _guessed(files: Sequence[TableFile], options: ConvertOptions) -> tuple[Recip
         file.expect(named if rest else (), all_names="*" not in named)
     if not (options.header or first.spelled):
         raise UsageError(f"{first.name}: --no-header is for CSV, and these columns have names")
-    table, labels, notes = roles_of(without(first.sample(), nulls), options, first.name, goes_on=first.goes_on)
+    sample = first.sample()
+    table, labels, notes = roles_of(without(sample, nulls), options, first.name, goes_on=first.goes_on)
     check_types(first.schema(), table, first.name, spelled=first.spelled)
-    written = without(first.written([column.name for column in table.columns]), nulls)
+    written = without(first.written(sample, [column.name for column in table.columns]), nulls)
     table = with_types(table, written, first.name)
     notes = [*first.notes, *notes, *written_otherwise([column for column in table.columns if column.name not in roles], written)]
     labels = replace(labels, words=tuple((options.label_map or {}).items()))
     if labels.column is not None:
         words = labels.words or options.labels_as == "words"
-        sample = without(first.written([labels.column]) if words else first.sample().select([labels.column]), nulls)
-        labels = typed_rule(labels, sample.column(0), options.labels_as, first.name)
+        column = without(first.written(sample, [labels.column]) if words else sample.select([labels.column]), nulls).column(0)
+        labels = typed_rule(labels, column, options.labels_as, first.name)
     return Recipe("table", options.hash_bits, dtype=options.dtype, labels=labels, table=table), notes
 
 
@@ -100,7 +101,7 @@ class QuantileSample:
             kept = np.argpartition(self._keys, SAMPLE - 1)[:SAMPLE]
             self._keys, self._values = self._keys[kept], self._values[kept]
 
-    def edges(self, column: Column) -> tuple[float, ...]:
+    def edges(self, column: TableColumn) -> tuple[float, ...]:
         """The lower edges of all bins of `column` but the first: distinct quantiles. Raises BadInputError without values."""
         if not len(self._values):
             raise BadInputError(f"column {column.name!r} has no value to find bins from")
@@ -146,12 +147,12 @@ def _standardised(count: float, mean: float, squares: float) -> tuple[float, flo
     return round(mean / step) * step, round(deviation / step) * step
 
 
-def to_find(column: Column, standardise: bool) -> bool:
+def to_find(column: TableColumn, standardise: bool) -> bool:
     """Whether a column needs a pass over its values."""
     return (column.bins > 0 and not column.edges) or (standardise and column.role == NUMERIC)
 
 
-def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], wanted: Sequence[Column]) -> Recipe:
+def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], wanted: Sequence[TableColumn]) -> Recipe:
     """`recipe` with the edges of the binned columns among `wanted`, and the centre and spread of the others.
 
     rows   batches of these columns, each with its place. Raises BadInputError.
@@ -167,10 +168,10 @@ def with_numbers(recipe: Recipe, rows: Iterable[tuple[Place, pa.RecordBatch]], w
             sample.add(place.first_row, values[number])
         if others:
             moments.add(values[others] if samples else values)
-    changes: dict[str, Any] = {names[number]: {"edges": sample.edges(wanted[number])} for number, sample in samples.items()}
+    changed = {names[number]: replace(wanted[number], edges=sample.edges(wanted[number])) for number, sample in samples.items()}
     for number, (centre, spread) in zip(others, moments.standardised(), strict=True):
-        changes[names[number]] = {"centre": centre, "spread": spread}
-    columns = tuple(replace(column, **changes.get(column.name, {})) for column in recipe.table.columns)
+        changed[names[number]] = replace(wanted[number], centre=centre, spread=spread)
+    columns = tuple(changed.get(column.name, column) for column in recipe.table.columns)
     return replace(recipe, table=replace(recipe.table, columns=columns))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from streamcut.foundation.opened import opened_file, read_file
 from streamcut.foundation.units import format_bytes
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.table import Spelling
+from streamcut.io.sources.lazy import Frame
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.tables.files import SAMPLE_BYTES, SAMPLE_ROWS, BatchSize, TableFile, absent_names, checked_batch, unique_names
 from streamcut.io.tables.roles import INDEX
@@ -33,18 +33,19 @@ class FrameFile(TableFile):
     An unnamed pandas index is not a column of the frame, although it is one of its stream.
     """
 
-    def __init__(self, frame: Any, spelling: Spelling = _USUAL) -> None:
+    def __init__(self, frame: Frame, spelling: Spelling = _USUAL) -> None:
         super().__init__(FRAME_NAME, spelling)
-        self._frame = frame
+        self._frame: Frame | None = frame
         self._once = isinstance(frame, pa.RecordBatchReader)
         self._first: pa.RecordBatch | None = None  # of a single-use stream, until it is returned by `batches`
         self._schema: pa.Schema | None = None
         self.keyed = isinstance(frame, pa.Table) and KEYED in (frame.schema.metadata or {})
-        if hasattr(frame, "__len__"):
+        if isinstance(frame, Sized):
             self.n_rows = len(frame)
 
     def expect(self, names: Sequence[str], *, all_names: bool = False) -> None:
         for name in absent_names(self.schema(), names) if self.keyed else ():
+            assert isinstance(self._frame, pa.Table)
             self._frame = self._frame.append_column(name, pa.nulls(len(self._frame)))
             self._first = self._schema = None
 
@@ -81,8 +82,8 @@ class FrameFile(TableFile):
             )
         if self._first is not None and self._first.num_rows:
             yield self._first
-        frame, self._frame = self._frame, None
-        yield from frame
+        stream, self._frame = self._reader(), None
+        yield from stream
 
     def _reader(self) -> pa.RecordBatchReader:
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +25,13 @@ _NO_ROWS = np.empty(0, np.int64)
 class Words(NamedTuple):
     """A column of a batch: `codes` int32 (rows), the word of each row (-1: missing), and `words`, texts without nulls.
 
-    Words may occur more than once, or in no row.
+    Words may occur more than once, or in no row. `features`, int32, are those of the words and of one code more, which stands
+    for all unknown words, where words were looked up already.
     """
 
     codes: np.ndarray
     words: pa.Array
+    features: np.ndarray | None = None
 
     @classmethod
     def spelled(cls, codes: np.ndarray, words: pa.Array) -> Words:
@@ -65,6 +68,28 @@ def coded(column: pa.Array) -> tuple[np.ndarray, pa.Array]:
     return codes, distinct
 
 
+class Vocabulary:
+    """The words of a column that have features: `words` without empty ones, `features` (int32, of each)."""
+
+    def __init__(self, words: Sequence[str], features: Sequence[int]) -> None:
+        self._words = pa.array(words, pa.string())
+        self._features = np.array([*features, UNSEEN], np.int32)
+        self._lookup = {
+            dtype: pc.SetLookupOptions(self._words.cast(dtype), skip_nulls=True) for dtype in (pa.string(), pa.large_string())
+        }
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def words_of(self, column: pa.Array) -> Words:
+        """The words of a column of texts (string or large_string)."""
+        codes = pc.index_in(column, options=self._lookup[column.type])
+        if not codes.null_count:
+            return Words(codes.to_numpy(), self._words, self._features)
+        lengths = pc.fill_null(pc.binary_length(column), 0).to_numpy()
+        return Words(np.where(lengths == 0, np.int32(-1), pc.fill_null(codes, len(self)).to_numpy()), self._words, self._features)
+
+
 class Keys:
     """The features of keys. bits: they are hashed; else `names` have features, and up to `most` keys may be learned.
 
@@ -81,6 +106,19 @@ class Keys:
     def names(self) -> tuple[str, ...]:
         """The keys in the order of their features."""
         return tuple(self._features)
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        """By the part of keys before their first `=`. Those with words that Arrow cannot hold are left out."""
+        words: dict[str, dict[str, int]] = {}
+        for key, feature in self._features.items():
+            prefix, _, word = key.partition("=")
+            if word:
+                words.setdefault(prefix, {})[word] = feature
+        made: dict[str, Vocabulary] = {}
+        for prefix, of in words.items():
+            with suppress(UnicodeEncodeError):
+                made[prefix] = Vocabulary(list(of), list(of.values()))
+        return made
 
     def of(self, key: str) -> int:
         """The feature of one key, UNSEEN if there is none."""
@@ -111,7 +149,7 @@ class Keys:
         for keys that take too much memory, on the file `where` and (of too many) on the first column that has them.
         """
         features = [self.find(column.words.words, column.prefix) for column in columns]
-        new: list[tuple[Any, ...]] = []
+        new: list[tuple[int, int, int, int, str]] = []
         for number, column in enumerate(columns):
             unseen = features[number] == UNSEEN
             if unseen.any():

@@ -134,7 +134,7 @@ class LabelCodings:
         self._first: dict[str, str] = dict(first)  # {"0" or "-1": where it is first}
         self._file, self._here, self._others = str(file), set(here), bool(others)  # of the current file
 
-    def state(self) -> list[Any]:
+    def state(self) -> list[object]:
         """In JSON types, for resuming."""
         return [dict(self._first), self._file, sorted(self._here), self._others]
 

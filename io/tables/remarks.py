@@ -55,7 +55,8 @@ def _constant(data: Dataset, recipe: Recipe, n_features: int) -> list[str]:
     """A sentence on each column that has one value in all rows."""
     assert recipe.table is not None
     statistics = feature_statistics(data)
-    count, sums, squares = (statistics.dense(name, n_features) for name in ("nonzeros", "total", "squares"))
+    parts = statistics.nonzeros, statistics.total, statistics.squares
+    count, sums, squares = (statistics.dense(part, n_features) for part in parts)
     several = np.maximum(count, 1.0)
     spread = 1.0 - (sums / several) ** 2 / np.maximum(squares / several, np.finfo(float).tiny)
     notes, owner = [], _owners(recipe)

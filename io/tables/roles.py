@@ -26,9 +26,9 @@ from streamcut.io.recipe.table import (
     TEXT,
     TIME,
     TIME_PARTS,
-    Column,
     Comparison,
     Table,
+    TableColumn,
     missing_in,
 )
 from streamcut.io.tables.arrow import EXACT, NULLS, ValueOfRowError, decoded, kind_of
@@ -92,7 +92,7 @@ def roles_of(
         raise UsageError("; ".join([f"{where}: no column is left to make features from", *notes]))
     if len(columns) == 1 and columns[0].role == TEXT:
         only = columns[0]
-        columns = [Column(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
+        columns = [TableColumn(only.name, TEXT, ngrams=only.ngrams, characters=only.characters, bare=True)]
     crosses = tuple(tuple(part.strip() for part in cross.split("*")) for cross in names_in(options.cross))
     categories = {column.name for column in columns if column.role in (CATEGORICAL, BINNED)}
     for cross in crosses:
@@ -147,31 +147,31 @@ def named_in(schema: pa.Schema, what: str) -> list[str]:
     return [name.decode()] if name is not None and name.decode() in schema.names else []
 
 
-def columns_in(options: ConvertOptions) -> dict[str, Column]:
+def columns_in(options: ConvertOptions) -> dict[str, TableColumn]:
     """{name: column} as the options specify. Raises UsageError."""
-    columns: dict[str, Column] = {}
+    columns: dict[str, TableColumn] = {}
 
-    def add(column: Column) -> None:
+    def add(column: TableColumn) -> None:
         if column.name in columns:
             raise UsageError(f"column {column.name!r} has two roles: {columns[column.name].role} and {column.role}")
         columns[column.name] = column
 
     for name in names_in(options.categorical):
-        add(Column(name, CATEGORICAL))
+        add(TableColumn(name, CATEGORICAL))
     for name in names_in(options.numeric):
         name, _, bins = name.partition(":bin")
         if bins and (not bins.isdigit() or not 2 <= int(bins) <= 1000):
             raise UsageError(f"--numeric: {name}:bin{bins}: the number of bins must be from 2 to 1000")
-        add(Column(name, BINNED, bins=int(bins)) if bins else Column(name, NUMERIC))
+        add(TableColumn(name, BINNED, bins=int(bins)) if bins else TableColumn(name, NUMERIC))
     least, most, characters = _ngrams(options.ngrams)
     for name in names_in(options.text):
-        add(Column(name, TEXT, ngrams=(least, most), characters=characters))
+        add(TableColumn(name, TEXT, ngrams=(least, most), characters=characters))
     for text in (options.time,) if isinstance(options.time, str) else options.time:
         name, _, parts = text.partition(":")
         listed = tuple(part.strip() for part in parts.split(",") if part.strip())
         if unknown := sorted(set(listed) - set(TIME_PARTS)):
             raise UsageError(f"--time: {text}: a time has no part {unknown[0]!r}; parts are {', '.join(TIME_PARTS)}")
-        add(Column(name, TIME, parts=listed or _PARTS))
+        add(TableColumn(name, TIME, parts=listed or _PARTS))
     return columns
 
 
@@ -193,7 +193,7 @@ def names_in(option: Iterable[str] | str) -> list[str]:
     return [str(name) for name in option]
 
 
-def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> tuple[Column | None, str]:
+def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) -> tuple[TableColumn | None, str]:
     """(the role suggested by a column's type and values, None: left out; the remark on that guess).
 
     Raises UsageError if nearly all values are numbers: a mistake, or a category.
@@ -205,12 +205,12 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     if INDEX.fullmatch(name):
         return None, f"the index of a pandas frame; left out ({given('numeric', name)} or {given('categorical', name)} takes it)"
     if pa.types.is_null(column.type):
-        return Column(name, CATEGORICAL), ""
+        return TableColumn(name, CATEGORICAL), ""
     if kind == "other":
         return None, f"holds {column.type}, which cannot become a feature; left out"
     if kind == "time":
         parts = _PARTS[:2] if pa.types.is_date(column.type) else _PARTS[2:] if pa.types.is_time(column.type) else _PARTS
-        return Column(name, TIME, parts=parts), ""
+        return TableColumn(name, TIME, parts=parts), ""
     column = decoded(column).drop_null()
     rows = len(column)
     many = rows >= _FEW_ROWS and pc.count_distinct(column).as_py() > _DISTINCT * rows
@@ -222,9 +222,9 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
             also = "" if widest >= EXACT else f"{given('numeric', name)} or "
             return None, f"looks like an identifier; left out ({also}{given('categorical', name)} takes it)"
     if kind == "number":
-        return Column(name, NUMERIC), ""
+        return TableColumn(name, NUMERIC), ""
     if kind == "text" and (defaults := parts_of_texts(column)):
-        return Column(name, TIME, parts=defaults), ""
+        return TableColumn(name, TIME, parts=defaults), ""
     if kind == "text" and (odd := _odd_one_out(sample.column(name))) is not None:
         row, value = odd
         missing = "" if "," in value else f"{given('missing', value.strip())} if it is no value, else "
@@ -236,17 +236,17 @@ def _guessed(name: str, sample: pa.RecordBatch, ngrams: str | None, where: str) 
     if kind == "text" and (alone or of_words(column)):
         least, most, characters = _ngrams(ngrams)
         note = "" if alone else f"taken as text, by its words ({given('categorical', name)} takes each text as one value)"
-        return Column(name, TEXT, ngrams=(least, most), characters=characters), note
+        return TableColumn(name, TEXT, ngrams=(least, most), characters=characters), note
     some = [text for text in column.slice(0, _FEW_ROWS).to_pylist() if text not in NULLS] if kind == "text" else []
     marked = bool(some) and all(map(_MARKED.fullmatch, some)) and not all(map(_NUMBER.fullmatch, some))
     why = f"numbers such as {some[0]!r} have to be plain, like 1234.5" if marked else "nearly all values differ"
     if many and kind in ("text", "bytes"):
         also = f"{given('text', name)} or " if kind == "text" else ""
         return None, f"{why}; left out ({also}{given('categorical', name)} takes it)"
-    return Column(name, CATEGORICAL), f"{why}; each is taken as a category" if marked else ""
+    return TableColumn(name, CATEGORICAL), f"{why}; each is taken as a category" if marked else ""
 
 
-def written_otherwise(columns: Iterable[Column], values: pa.RecordBatch) -> list[str]:
+def written_otherwise(columns: Iterable[TableColumn], values: pa.RecordBatch) -> list[str]:
     """A sentence on each numeric one of `columns` whose values, as written, begin with zeros: they may be codes."""
     notes = []
     for column in columns:
@@ -311,12 +311,18 @@ def parts_of_texts(column: pa.Array) -> tuple[str, ...]:
 
 def _odd_one_out(column: pa.Array) -> tuple[int, str] | None:
     """(row, value) of the first text that is not a number, if nearly all are, or many different ones and it alone is not."""
-    texts = [(row, text) for row, text in enumerate(column.to_pylist()) if text and text.strip() not in NULLS]
-    odd = [(row, text) for row, text in texts if not _NUMBER.fullmatch(text.strip())]
-    if not odd or len(texts) < _FEW_TEXTS:
+    column = decoded(column)
+    counted = column.value_counts()  # in the order of their first rows
+    pairs = zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)
+    counts = {text: count for text, count in pairs if text and text.strip() not in NULLS}
+    odd = [text for text in counts if not _NUMBER.fullmatch(text.strip())]
+    rows = sum(counts.values())
+    if not odd or rows < _FEW_TEXTS:
         return None
-    alone = len({text for _, text in odd}) == 1 and len({text for _, text in texts}) > max(_FEW_ROWS, len(texts) / _SEVERAL)
-    return odd[0] if alone or len(odd) < (1 - _DISTINCT) * len(texts) else None
+    alone = len(odd) == 1 and len(counts) > max(_FEW_ROWS, rows / _SEVERAL)
+    if not alone and sum(counts[text] for text in odd) >= (1 - _DISTINCT) * rows:
+        return None
+    return pc.index(column, pa.scalar(odd[0], column.type)).as_py(), odd[0]
 
 
 def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = False) -> None:
@@ -340,7 +346,7 @@ def check_types(schema: pa.Schema, table: Table, where: str, *, spelled: bool = 
             raise BadInputError(f"{where}: column {column.name!r} holds {dtype}, but the recipe takes it as {column.in_words()}")
 
 
-def read_as(dtype: pa.DataType, column: Column, *, spelled: bool) -> pa.DataType:
+def read_as(dtype: pa.DataType, column: TableColumn, *, spelled: bool) -> pa.DataType:
     """The type used to read a column of text: float64 for numbers; times stay as written.
 
     spelled   the text has no types (CSV): categories stay as written

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from streamcut.foundation.opened import readable
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.registry import FRAME_NAME
 from streamcut.io.recipe.recipe import Recipe
-from streamcut.io.recipe.table import CATEGORICAL, TEXT, Column
+from streamcut.io.recipe.table import CATEGORICAL, TEXT, TableColumn
 from streamcut.io.sources.source import GroupCheck, Place, Sizes, ahead, describe, expect_room, read_ahead
 from streamcut.io.tables.arrow import ColumnTypeError, without
 from streamcut.io.tables.files import BatchSize, TableFile, given_role, is_text, require
@@ -30,8 +30,9 @@ from streamcut.io.text.inputs import STDIN
 
 if TYPE_CHECKING:
     from streamcut.io.formats.registry import Format, Raw
+    from streamcut.io.sources.lazy import Frame
 
-Made = tuple[Chunk, Counter[str], Any, np.ndarray | None]  # RowMaker's result for a batch
+Made = tuple[Chunk, Counter[str], pa.RecordBatch | None, np.ndarray | None]  # RowMaker's result for a batch
 _BLOCKS = 8  # size of a batch in blocks of text
 _TIMES = 4  # memory of a batch as Arrow and as rows, relative to its own bytes
 _SMALLER = 4  # divides batches of texts, and of numbers written as text, which take more memory as rows
@@ -57,6 +58,8 @@ class TableSource:
     raw       of rows that are scored: receives the columns that `maker` keeps, a batch for each block of rows
     """
 
+    rejects = ()
+
     def __init__(
         self,
         files: Sequence[TableFile],
@@ -78,11 +81,10 @@ class TableSource:
         self.identity = {"inputs": [describe(file.name) for file in files]}
         self.held_bytes = max(file.reading_bytes(maker.columns) + file.batch_bytes for file in files)
         counts = [file.n_rows for file in files]
-        if None not in counts:
-            self.total_rows = sum(count for count in counts if count is not None)
+        self.total_rows = None if None in counts else sum(count for count in counts if count is not None)
 
     @classmethod
-    def open(cls, form: Format, paths: Sequence[Any], options: ConvertOptions, scratch: str) -> Self:
+    def open(cls, form: Format, paths: Sequence[str | Frame], options: ConvertOptions, scratch: str) -> Self:
         with readable(paths[0] if isinstance(paths[0], str) else FRAME_NAME):
             files = [form.reader_class()(path, options.spelling) for path in paths]
             for file in files:
@@ -91,7 +93,7 @@ class TableSource:
         return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, told=notes)
 
     @classmethod
-    def scoring(cls, form: Format, paths: Sequence[Any], recipe: Recipe, raw: Raw) -> Self:
+    def scoring(cls, form: Format, paths: Sequence[str | Frame], recipe: Recipe, raw: Raw) -> Self:
         """Columns named by `keep` go to `kept`, in batches. Raises BadInputError if one is missing or of another type."""
         if recipe.table is None:
             where = paths[0] if isinstance(paths[0], str) else FRAME_NAME
@@ -146,7 +148,7 @@ class TableSource:
                 f"without: {without} reads it once"
             )
 
-    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+    def blocks(self, start: dict | None = None) -> Generator[tuple[Chunk, dict]]:
         """See Source."""
         begin = start or {"file": 0, "row": 0, "read": 0, "given": 0, "counters": {}}
         self.counters = Counter(begin["counters"])
@@ -239,7 +241,7 @@ class TableSource:
         typed = [pa.field(name, self._type(file, schema.field(name).type, name, roles.get(name))) for name in columns]
         return pa.schema(typed)
 
-    def _type(self, file: TableFile, dtype: pa.DataType, name: str, column: Column | None) -> pa.DataType:
+    def _type(self, file: TableFile, dtype: pa.DataType, name: str, column: TableColumn | None) -> pa.DataType:
         """The type used to read a column; a guess from the first file holds for all."""
         labels = self.maker.recipe.labels
         if not file.guesses:

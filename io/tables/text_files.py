@@ -8,7 +8,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -21,7 +20,7 @@ from streamcut.io.tables.files import SAMPLE_ROWS, BatchSize, TableFile, absent_
 from streamcut.io.tables.quotes import Quotes
 from streamcut.io.tables.roles import names_are_data
 from streamcut.io.text.blocks import BOM
-from streamcut.io.text.inputs import NOT_UTF8, STDIN, Input, Joined, not_text, open_bytes
+from streamcut.io.text.inputs import NOT_UTF8, STDIN, Bytes, Input, Joined, not_text, open_bytes
 
 GUESS_BYTES = 1 << 20  # types are guessed from this much of a text, regardless of the block size
 _SEP = re.compile(rb"(?:\xef\xbb\xbf)?sep=(.)\r?\n", re.IGNORECASE)
@@ -38,9 +37,9 @@ class TextFile(TableFile):
 
     def __init__(self, path: str, spelling: Spelling = _USUAL) -> None:
         super().__init__(path, spelling)
-        self._raw: Any = None  # the file that is read
+        self._raw: Bytes | None = None  # the file that is read
         self._first: pa.RecordBatch | None = None
-        self._kept: io.RawIOBase | None = None  # standard input whose beginning has been read
+        self._kept: Bytes | None = None  # standard input whose beginning has been read
         self._names: list[str] | None = None  # of the columns if there is no line of names
         self._skipped = 0  # bytes of a line before all others
 
@@ -92,7 +91,7 @@ class TextFile(TableFile):
             head = head[:cut]
         return head
 
-    def _bytes(self) -> Any:
+    def _bytes(self) -> Bytes:
         """The decompressed bytes from the beginning on."""
         if self._kept is not None:
             kept, self._kept = self._kept, None
@@ -126,8 +125,7 @@ class CsvFile(TextFile):
             notes.append(f"columns are named by the first line, {some(self.schema().names)} (if it is a row: --no-header)")
         return notes
 
-    def written(self, names: Sequence[str]) -> pa.RecordBatch:
-        self.sample()
+    def written(self, sample: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         texts = {name: pa.string() for name in names}
         return self._parsed(self._head, self._names, column_types=texts, include_columns=list(names)).slice(0, SAMPLE_ROWS)
 
@@ -198,11 +196,11 @@ class CsvFile(TextFile):
         where = "" if column is None else f", column {names[number]!r}" if names else f", column number {number} (0-based)"
         return f"row {first + int(row[1]) - 1} (0-based){where}: {one_line(what)}"
 
-    def _parsed(self, block: bytes, names: Sequence[str] | None = None, **wanted: Any) -> pa.RecordBatch:
+    def _parsed(self, block: bytes, names: Sequence[str] | None = None, **wanted: object) -> pa.RecordBatch:
         read_options = pcsv.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=names)
         return only_batch(pcsv.read_csv(pa.BufferReader(block), read_options, **self._options(not block.isascii(), **wanted)))
 
-    def _options(self, check_utf8: bool, **wanted: Any) -> dict[str, Any]:
+    def _options(self, check_utf8: bool, **wanted: object) -> dict[str, object]:
         nulls = [blank + text for text in (*NULLS, *self._spelling.nulls) for blank in ("", " ")]
         how = pcsv.ConvertOptions(**wanted, check_utf8=check_utf8, decimal_point=self._decimal, null_values=nulls)
         return {

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamcut.compiler.jit import inlined, kernel
-from streamcut.io.recipe.table import Column
+from streamcut.io.recipe.table import TableColumn
 from streamcut.io.tables.arrow import ColumnTypeError, decoded, kind_of
 from streamcut.io.tables.kernels import bytes_of, texts_of
 
@@ -30,7 +30,7 @@ class Runs(NamedTuple):
     stops: np.ndarray
 
 
-def words_of_texts(column: pa.Array, wanted: Column) -> Runs:
+def words_of_texts(column: pa.Array, wanted: TableColumn) -> Runs:
     """The words of a column of texts: those of scikit-learn's HashingVectorizer and CountVectorizer with the same n-grams.
 
     A missing text has none. Raises ColumnTypeError.

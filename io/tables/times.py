@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,7 @@ _NAMES: dict[str, list[str]] = {
     "weekday": ["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
     "month": ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 }
-_PARTS: dict[str, tuple[Callable[..., Any], int, int]] = {  # the Arrow function, its least and its greatest value
+_PARTS: dict[str, tuple[Callable[[pa.Array], pa.Array], int, int]] = {  # the Arrow function, its least and its greatest value
     "year": (pc.year, 1, 9999),
     "quarter": (pc.quarter, 1, 4),
     "month": (pc.month, 1, 12),

@@ -48,6 +48,7 @@ def type_of_texts(texts: list[str]) -> str:
     if all(_NUMBER.fullmatch(text) for text in texts):
         return NUMBER
     with suppress(ValueOfRowError):
+        times_of(pa.array(texts[:1]))  # which shows of most words that they are no times
         times_of(pa.array(texts))
         return TIME if any(text.lower() not in ENDLESS for text in texts) else TEXT
     return TEXT

@@ -6,7 +6,6 @@ import queue
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
 from streamcut.io.places.remote import AHEAD_BYTES, is_url
 from streamcut.io.text import kernels as k
-from streamcut.io.text.inputs import Input, inspected, open_bytes
+from streamcut.io.text.inputs import Bytes, Input, inspected, open_bytes
 
 
 class RawBlock:
@@ -40,7 +39,7 @@ class RawBlock:
         """uint8 view of the whole buffer; no view may be alive when the buffer grows."""
         return np.frombuffer(self.text, dtype=np.uint8)
 
-    def fill(self, stream: BinaryIO, head: bytes, limit: int) -> bytes:
+    def fill(self, stream: Bytes, head: bytes, limit: int) -> bytes:
         """Read whole lines that begin with `head`; returns the beginning of the line after them.
 
         The size of the block depends only on the bytes from its start on, never on how they arrive.
@@ -55,7 +54,7 @@ class RawBlock:
         self.last = self.unterminated = self.too_long = False
         while True:
             with memoryview(self.text) as view:
-                while have < size and (n := stream.readinto(view[have:size])):  # type: ignore[attr-defined]
+                while have < size and (n := stream.readinto(view[have:size])):
                     have += n
             self.last = have < size
             cut = have if self.last else self.text.rfind(b"\n", checked, have) + 1
@@ -104,10 +103,10 @@ def read_blocks(
                 yield block
 
 
-def _bytes_to_line_feed(stream: BinaryIO, most: int) -> int:
+def _bytes_to_line_feed(stream: Bytes, most: int) -> int:
     """The number of bytes until the line or the file ends, or `most`."""
     buffer, length = bytearray(1 << 20), 0
-    while length < most and (n := stream.readinto(buffer)):  # type: ignore[attr-defined]
+    while length < most and (n := stream.readinto(buffer)):
         at = buffer.find(10, 0, n)
         if at >= 0:
             return length + at
@@ -115,12 +114,12 @@ def _bytes_to_line_feed(stream: BinaryIO, most: int) -> int:
     return length
 
 
-def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
+def _skip(stream: Bytes, offset: int, seekable: bool) -> int:
     if seekable:
         return stream.seek(offset)
     buffer, left = bytearray(1 << 20), offset
     with memoryview(buffer) as view:
-        while left and (n := stream.readinto(view[:left])):  # type: ignore[attr-defined]
+        while left and (n := stream.readinto(view[:left])):
             left -= n
     return offset - left
 
@@ -128,7 +127,10 @@ def _skip(stream: BinaryIO, offset: int, seekable: bool) -> int:
 class TextSource:
     """What sources of text have in common: the files, pipes, URLs and standard input named `paths`."""
 
-    told = ()
+    told: Sequence[str] = ()
+    rejects: Sequence[str] = ()
+    rereads = False
+    total_rows = None
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.inputs, self.paths = [inspected(path) for path in paths], paths
@@ -173,7 +175,7 @@ class BlockParser:
 
     def _reserve(self, size: int) -> None:
         entries, rows = 2 * (size // 4 + 1), size // 2 + 1
-        self._rows = k.Rows(
+        self._rows = k.ParsedRows(
             indptr=np.zeros(rows + 1, np.int64),
             indices=np.empty(entries, np.int64),
             data=np.empty(entries, self._dtype),

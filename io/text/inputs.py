@@ -17,17 +17,21 @@ import stat
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
 from streamcut.io.places.remote import AHEAD, OBJECT_STORES, RemoteFile, is_url, objects_below, size_of
 from streamcut.io.stores.spec import MANIFEST
 
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+Bytes = io.RawIOBase | io.BufferedIOBase  # a stream of them
 STDIN = "-"
 NOT_UTF8 = "not UTF-8; convert the file, with iconv"
 _UTF16 = "text in UTF-16; convert it with: iconv -f UTF-16 -t UTF-8 OLD > NEW"
@@ -57,14 +61,14 @@ class Input:
     def regular(self) -> bool:
         return self.size is not None
 
-    def open(self) -> BinaryIO:
+    def open(self) -> Bytes:
         """The bytes, unbuffered. Raises NotFoundError."""
         if self.name == STDIN:
             return os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0)
         if is_url(self.name):
-            return cast(BinaryIO, RemoteFile(self.name, AHEAD))
+            return RemoteFile(self.name, AHEAD)
         try:
-            return cast(BinaryIO, opened_stream(self.name))
+            return opened_stream(self.name)
         except OSError as error:
             raise NotFoundError(f"{self.name}: cannot be read: {error.strerror}") from error
 
@@ -173,7 +177,7 @@ _HEAD = max(map(len, _MAGIC))
 _PIECE = 1 << 16  # compressed bytes read at once
 
 
-def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
+def open_bytes(file: Bytes, name: str) -> tuple[Bytes, str | None]:
     """(stream of the decompressed bytes of the unbuffered `file`, name of the compression or None).
 
     A plain seekable file is returned itself. Reading raises BadInputError naming `name` when the compressed data is damaged or
@@ -183,19 +187,19 @@ def open_bytes(file: BinaryIO, name: str) -> tuple[BinaryIO, str | None]:
     while len(head) < _HEAD and (more := file.read(_HEAD - len(head))):
         head += more
     kind = _sniff(head)
+    whole = file
     if file.seekable():
         file.seek(0)
-        whole: Any = file
     else:
         whole = Joined(head, file)
-    return (whole, None) if kind is None else (cast(BinaryIO, _Decompressed(whole, name, kind)), kind)
+    return (whole, None) if kind is None else (_Decompressed(whole, name, kind), kind)
 
 
-def expect_whole(file: BinaryIO, name: str) -> None:
+def expect_whole(file: Bytes, name: str) -> None:
     """Raise BadInputError when `file` is compressed and its data is damaged anywhere."""
     stream, kind = open_bytes(file, name)
     buffer = bytearray(1 << 20)
-    while kind is not None and stream.readinto(buffer):  # type: ignore[attr-defined]
+    while kind is not None and stream.readinto(buffer):
         pass
 
 
@@ -208,17 +212,18 @@ def _sniff(head: bytes) -> str | None:
 class Joined(io.RawIOBase):
     """`head`, then the rest of `file`. It cannot be sought."""
 
-    def __init__(self, head: bytes, file: Any) -> None:
+    def __init__(self, head: bytes, file: Bytes) -> None:
         self._head, self._file = memoryview(head), file
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, target) -> int:
+    def readinto(self, target: WriteableBuffer) -> int | None:
         if not self._head:
             return self._file.readinto(target)
-        n = min(len(target), len(self._head))
-        target[:n] = self._head[:n]
+        room = memoryview(target)
+        n = min(len(room), len(self._head))
+        room[:n] = self._head[:n]
         self._head = self._head[n:]
         return n
 
@@ -227,28 +232,32 @@ class Joined(io.RawIOBase):
         super().close()
 
 
+_LIBRARIES: dict[str, Callable[[io.BufferedReader], Bytes]] = {
+    "gzip": lambda file: gzip.GzipFile(fileobj=file), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile,
+}  # fmt: skip
+
+
 class _Decompressed(io.RawIOBase):
     """The bytes of one or more consecutive compressed streams."""
 
-    def __init__(self, file: Any, name: str, kind: str) -> None:
+    def __init__(self, file: Bytes, name: str, kind: str) -> None:
         self._file, self._name, self._kind = file, name, kind
-        source: Any = io.BufferedReader(file, _PIECE)
+        source: io.BufferedReader = io.BufferedReader(file, _PIECE)
         if kind == "zstd":  # the package zstandard takes a missing end for the end
             import pyarrow as pa
 
-            self._stream: Any = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
+            self._stream = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd")
         else:
-            opened: Any = {"gzip": lambda file: gzip.GzipFile(fileobj=file), "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
-            self._stream = opened[kind](source)
+            self._stream = _LIBRARIES[kind](source)
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, target) -> int:
+    def readinto(self, target: WriteableBuffer) -> int:
         try:
             return self._stream.readinto(target)
         except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as error:
-            if getattr(error, "errno", None) is not None:
+            if isinstance(error, OSError) and error.errno is not None:
                 raise  # a disk error, not bad data
             where = f" before byte {self._file.tell():,} of the file" if self._file.seekable() else ""
             raise BadInputError(f"{self._name}: the {self._kind} data is damaged{where} ({error}); copy it again") from error

@@ -31,7 +31,7 @@ class Rules(NamedTuple):
     no_labels: bool  # rows need no labels, and labels present are skipped
 
 
-class Rows(NamedTuple):
+class ParsedRows(NamedTuple):
     """Output arrays. For B bytes of text: rows ≤ B//2 + 1, entries ≤ B//4 + 1, and as much again as scratch for sorting a row."""
 
     indptr: np.ndarray  # int64 (rows + 1), indptr[0] = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -60,6 +60,8 @@ class SvmlightSource(TextSource):
     recipe        decides instead of the options that it sets (BY_RECIPE)
     model_takes   the features of the model that reads the text, for messages; None: it becomes a store
     """
+
+    rejects: list[str]
 
     def __init__(
         self,
@@ -123,7 +125,7 @@ class SvmlightSource(TextSource):
         self._counts, self.rejects = dict(place["counters"]), list(place["rejects"])
         return place
 
-    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+    def blocks(self, start: dict | None = None) -> Generator[tuple[Chunk, dict]]:
         """(rows, where their block started) of each block that has rows, in order; `start`, an earlier position, continues there.
 
         Rows own their arrays: indices int32, or int64 in a block with an index beyond int32; data of options.dtype; y float64;

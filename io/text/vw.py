@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import queue
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Self
 
@@ -97,7 +97,7 @@ class VwSource(TextSource):
         rule = LabelRule(none=self._labels == k.NONE)
         return Recipe("vw", bits, dtype=self._dtype, duplicates="sum", labels=rule, names=names)
 
-    def blocks(self, start: dict | None = None) -> Iterator[tuple[Chunk, dict]]:
+    def blocks(self, start: dict | None = None) -> Generator[tuple[Chunk, dict]]:
         """See Source; `start` is ignored."""
         self.counters = Counter()
         free: queue.SimpleQueue[RawBlock | None] = queue.SimpleQueue()
@@ -147,14 +147,14 @@ class VwSource(TextSource):
             chunk = take_rows(chunk, np.flatnonzero(~unlabelled))
         return chunk, lines
 
-    def _parsed(self, array: np.ndarray, stop: int, text: bytearray) -> tuple[k.Rows, np.ndarray]:
+    def _parsed(self, array: np.ndarray, stop: int, text: bytearray) -> tuple[k.KeyedRows, np.ndarray]:
         """(the rows of text[:stop], the cursor after them)."""
         rows, entries = text.count(b"\n", 0, stop), sum(text.count(mark, 0, stop) for mark in (b" ", b"\t", b"|"))
         y, weight, values = (np.empty(most) for most in (rows, rows, entries + 1))
         indptr, key_ends = (np.empty(most + 1, np.int64) for most in (rows, entries))
         cursor, pending, single = np.zeros(k.CURSOR, np.int64), np.empty((stop // 20 + 1, 2), np.int64), self._dtype == "float32"
         while True:
-            out = k.Rows(y, weight, indptr, values, np.empty(self._key_bytes * stop, np.uint8), key_ends)
+            out = k.KeyedRows(y, weight, indptr, values, np.empty(self._key_bytes * stop, np.uint8), key_ends)
             cursor[:], cursor[k.WEIGHTS] = 0, self._weights
             until_known(
                 lambda *tokens: k.parse(array, stop, self._labels, single, out, cursor, pending, *tokens),  # noqa: B023
@@ -182,7 +182,7 @@ class VwSource(TextSource):
             finite = True
         return f"{reason} {'is not a number' if finite else 'is not finite'}"
 
-    def _features(self, out: k.Rows, entries: int, row_of: np.ndarray, name: str) -> np.ndarray:
+    def _features(self, out: k.KeyedRows, entries: int, row_of: np.ndarray, name: str) -> np.ndarray:
         if self._keys.bits is not None:  # which takes less time than finding the distinct ones
             return self._keys.hashed(out.keys, out.key_ends[:entries], out.key_ends[1 : entries + 1], "")
         words = Words(*coded(_texts(out.keys, out.key_ends, entries)))

@@ -23,7 +23,7 @@ DONE, NO_LABEL, BAD_LABEL, BAD_WEIGHT, NEGATIVE, UNWEIGHTED, PREDICTION, NAMELES
 FIRST, END, WEIGHTS, CURSOR = 10, 11, 12, 13
 
 
-class Rows(NamedTuple):
+class KeyedRows(NamedTuple):
     """The output of `parse`: a row for each line feed, an entry for each blank, tab and bar at most; key e is
     keys[key_ends[e]:key_ends[e + 1]]."""
 
@@ -61,7 +61,7 @@ def _number(origin, begin, end, starts, numbers, pending, cursor):
 
 @kernel
 def parse(text, stop, labels, single, out, cursor, pending, starts, numbers):
-    """Parse the lines text[:stop] into `out` (Rows) until the end or the first refused one. A tag is skipped.
+    """Parse the lines text[:stop] into `out` (KeyedRows) until the end or the first refused one. A tag is skipped.
 
     text     uint8, with a line feed at the end and PADDING bytes after it; the key of a feature is `namespace^feature`
     labels   READ, SKIP or NONE; single: values must fit float32

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamcut.execution.plan import MemoryPlan
     from streamcut.fitting import Fitted
     from streamcut.grids.search import Tried
-    from streamcut.io.conversion.convert import ConvertReport, Progress
+    from streamcut.io.conversion.convert import ConvertProgress, ConvertReport
     from streamcut.io.recipe.recipe import Recipe
     from streamcut.models.model import Model
     from streamcut.progress import Display
@@ -79,7 +79,7 @@ def convert(
     inputs: object,
     output: str | os.PathLike,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[ConvertProgress], None] | None = None,
     on_recipe: Callable[[Recipe], None] | None = None,
     on_told: Callable[[str], None] | None = ...,
     **options,

@@ -26,7 +26,7 @@ from streamcut.io.places.remote import is_url, size_of
 from streamcut.progress import EVERY, on_last_line
 
 if TYPE_CHECKING:
-    from streamcut.io.conversion.convert import ConvertReport, Progress
+    from streamcut.io.conversion.convert import ConvertProgress, ConvertReport
     from streamcut.io.manifest import Manifest, Statistics
     from streamcut.io.recipe.recipe import Recipe
 
@@ -112,7 +112,7 @@ class _Line:
     def __init__(self) -> None:
         self._live, self._last = sys.stderr.isatty(), time.monotonic()
 
-    def __call__(self, now: Progress) -> None:
+    def __call__(self, now: ConvertProgress) -> None:
         if self._live:
             on_last_line(progress_line(now))
         elif time.monotonic() - self._last >= EVERY["lines"]:
@@ -120,7 +120,7 @@ class _Line:
             note(progress_line(now))
 
 
-def progress_line(now: Progress) -> str:
+def progress_line(now: ConvertProgress) -> str:
     """`reading  12,345 rows  45 %  120 MB/s  ETA 0:32`."""
     parts = [now.phase, f"{now.rows:,} rows"]
     if now.share is not None:

@@ -16,7 +16,7 @@ from streamcut.foundation.systems import memory_limit, resident_bytes
 from streamcut.io.dataset import Dataset, first_rows, shard_bytes
 from streamcut.io.manifest import Manifest
 from streamcut.io.row_view import Folds, kept_rows
-from streamcut.io.stores.buffers import Space
+from streamcut.io.stores.buffers import ShardBuffers
 from streamcut.jobs.columns import ColumnsJob, Point
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.checkpoint import below
@@ -117,7 +117,7 @@ class GridTraining:
     def _measured(self, models: Sequence[tuple[Model, int]]) -> list[Evaluation]:
         assert self.folds is not None
         collected = [measures_of(model) for model, _ in models]
-        buffers, space, first = self.data.buffers(), Space(), first_rows(self.data.manifest)
+        buffers, space, first = self.data.buffers(), ShardBuffers(), first_rows(self.data.manifest)
         for shard in range(len(self.data.manifest.shards)):
             chunk = self.data.read(shard, buffers)
             numbers = self.folds.of(chunk, first[shard])

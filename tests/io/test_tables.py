@@ -106,3 +106,24 @@ def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):
     assert "labels no: 21, yes: 40" in said
     streamcut.convert(pd.read_csv(tmp_path / "a.csv"), tmp_path / "p.zarr", labels="back")
     assert len({streamcut.open(tmp_path / name).manifest.fingerprint for name in ("c.zarr", "p.zarr")}) == 1
+
+
+@pytest.mark.parametrize(("missing", "unseen"), [("own", 10), ("zero", 6)])
+def test_words_have_their_features_in_every_type_of_text(missing, unseen):
+    """Known, unknown, empty and missing ones, some spelled like a part of another column's key."""
+    rng = np.random.default_rng(0)
+    words = pa.array(rng.choice(["a", "b=c", "ü", "=", "none"], 200))
+    rows = pa.table({"c": words, "c=b": words.take(rng.permutation(200)), "x": rng.random(200)})
+    how = {"missing": missing, "standardise": False}
+    model = streamcut.train(rows.append_column("y", pa.array(rng.integers(0, 2, 200))), label="y", convert=how)
+    new = pa.array([*words.to_pylist()[:90], "new", "c", "", None, "b", "=b", "A", "a ", "", None])
+    new = pa.table({"c": new, "c=b": new, "x": np.ones(100)})
+    answers = []
+    for dtype in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
+        schema = pa.schema([("c", dtype), ("c=b", dtype), ("x", pa.float64())])
+        with pytest.warns(UserWarning, match=f"values of c that training did not see: {unseen}; values of c=b that"):
+            answers.append(streamcut.predict(model, new.cast(schema), answer="scores"))
+    with pytest.warns(UserWarning, match="did not see"):
+        one_by_one = [streamcut.predict(model, row, answer="scores")[0] for row in new.to_pylist()]
+    for scores in answers:
+        np.testing.assert_array_equal(scores, one_by_one)
