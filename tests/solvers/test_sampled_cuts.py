@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from reference import viterbi
+from kit.sequence import sequences
+from laws.problems import Rows, objective
 from reference.kernels import matrix
 
 import streamcut
@@ -37,16 +38,6 @@ def problem(seed=0, n=80, classes=2):
     weight = rng.uniform(0.0, 3.0, n)
     weight[:3] = 0.0
     return X, y, weight
-
-
-@cache
-def sequences(seed=0, count=60):
-    """(X, y, qid)."""
-    rng = np.random.default_rng(seed)
-    lengths = rng.integers(1, 6, count)
-    y = np.concatenate([(rng.integers(3) + np.arange(n)) % 3 for n in lengths]).astype(float)
-    angle = 2 * np.pi * (y + 0.8 * rng.standard_normal(len(y))) / 6
-    return sp.csr_array(np.stack([np.cos(2 * angle), np.sin(2 * angle)], 1)), y, np.repeat(np.arange(count), lengths)
 
 
 def by_row(model, X, coefficients):
@@ -103,7 +94,7 @@ def test_samples_of_all_rows_reach_the_kernel_machines_optimum(solver, kernel, b
 @pytest.mark.parametrize("samples", [5, 20, 60])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_answer_of_sequences_is_below_the_bound(solver, samples, seed):
-    X, y, qid = sequences(seed)
+    X, y, qid = sequences(seed=seed)
     data = streamcut.rows(X, y, qid=qid, shard_nnz=60)
     common = {"task": "sequence", "C": 0.5, "bias": 0}
     best = train(data, tol=1e-5, tol_relative=None, **common).certificate
@@ -113,10 +104,9 @@ def test_no_answer_of_sequences_is_below_the_bound(solver, samples, seed):
     assert best.lower_bound <= found.primal
     assert found.lower_bound > 0.0
     if samples == 60:
-        w = np.concatenate([(model.support.T @ model.coefficients).ravel(), model.transitions.ravel()])
-        starts = np.concatenate([[0], np.flatnonzero(np.diff(qid)) + 1, [len(y)]])
+        linear = SimpleNamespace(weights=model.support.T @ model.coefficients, intercept=0.0, transitions=model.transitions)
         assert model.converged
-        assert found.primal == pytest.approx(viterbi.primal(w, X.toarray(), y.astype(int), starts, 0.5, 3), rel=1e-10)
+        assert found.primal == pytest.approx(objective(linear, Rows(X, y, qid), {"task": "sequence", "C": 0.5}), rel=1e-10)
     with pytest.raises(UsageError, match="task sequence: its certificate cannot be verified"):
         verify(model, data)
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.store_crash import forked
-from kit.waiting import blocked, state_of, until
 from reference.power_loss import WAYS, Recorder, left_over
 
 import streamcut
@@ -178,12 +180,22 @@ def test_a_second_signal_ends_at_once(tmp_path):
     code = "from streamcut.cli import main; main('train rows.zarr -o m.npz --solver ocas --scheduler sync'.split())"
     command = [sys.executable, "-P", "-c", code]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+
+        def waits_again(before: int) -> int:
+            """How often its main thread has waited so far, once that is more than `before` and it waits."""
+            state, times, deadline = "R", 0, time.monotonic() + 120.0
+            while (state, times > before) != ("S", True):
+                assert time.monotonic() < deadline
+                status = Path(f"/proc/{process.pid}/status").read_text()
+                state, times = re.search(r"^State:\t(.).*^voluntary_ctxt_switches:\s*(\d+)", status, re.M | re.S).groups()
+                times = int(times)
+            return times
+
         try:
             with open(tmp_path / "gate", "wb"):  # which waits until the process is there
-                until(lambda: state_of(process.pid) == "S")
-                before = blocked(process.pid)
+                before = waits_again(0)
                 process.send_signal(signal.SIGINT)
-                until(lambda: blocked(process.pid) > before)  # it has seen the first, and waits again
+                waits_again(before)  # it has seen the first
                 process.send_signal(signal.SIGTERM)  # of one kind two could become one before they are seen
                 _, err = process.communicate(timeout=100)
         finally:
