@@ -87,7 +87,7 @@ def test_fitted_probabilities_are_exported_or_refused_unless_they_are_left_out(m
 def test_hashed_features_are_left_out_or_refused(tmp_path, run):
     (tmp_path / "a.csv").write_text("y,what\n" + "1,x\n0,z\n" * 20)
     streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="y", hash_bits=6)
-    streamcut.train(tmp_path / "a.zarr").save(tmp_path / "m.npz")
+    streamcut.train(tmp_path / "a.zarr", loss="hinge").save(tmp_path / "m.npz")
     code, _, said = run("export", tmp_path / "m.npz", tmp_path / "m.onnx")
     assert (code, "takes features of 1 column" in said) == (2, True)
     assert run("export", tmp_path / "m.npz", tmp_path / "m.onnx", "--without-recipe") == (0, "", "")

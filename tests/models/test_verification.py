@@ -48,7 +48,7 @@ def test_other_data_are_refused_unless_forced(trained):
     assert not verify(model, (2 * X, y, weight), force=True).same_data
 
 
-FORGED = ["hinge weights", "poisson l1", "one-vs-rest logistic l1", "one-class", "ranking", "smo"]
+FORGED = ["hinge weights", "poisson l1", "one-vs-rest l1", "one-class", "ranking", "smo"]
 UNUSED = {"smo": {"unit", "intercept"}, "ranking": {"unit", "intercept"}}  # by kernel models; of a ranking it orders nothing
 
 

@@ -27,7 +27,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # name: (rows, options of trai
     "poisson": ("counts", {**_NUMBERS, "loss": "poisson"}),
     "poisson l1": ("counts", {**_NUMBERS, "loss": "poisson", "l1": 1.0, "solver": "bundle-dca"}),
     "softmax": ("classes", {**_CLASSES, "loss": "softmax"}),
-    "one-vs-rest logistic l1": ("classes", {**_CLASSES, "strategy": "one-vs-rest", "loss": "logistic", "l1": 0.5}),
+    "one-vs-rest l1": ("classes", {**_CLASSES, "strategy": "one-vs-rest", "l1": 0.5}),
     "ranking": ("queries", {"task": "ranking"}),
     "f1": ("labels", {**_TWO, "loss": "f1"}),
     "one-class": ("one side", {"task": "one-class", "nu": 0.2}),
@@ -45,8 +45,8 @@ def rows(kind: str, seed: int = 0) -> dict[str, Any]:
     y = np.argmax(scores, axis=1).astype(float)
     if kind in ("labels", "weighted"):
         y = 2.0 * y - 1.0
-    if kind == "weighted":
-        more["weight"] = rng.integers(0, 4, n).astype(float)
+    if kind in ("weighted", "counts", "classes"):
+        more["weight"] = rng.integers(0, 4, n).astype(float) if kind == "weighted" else np.ones(n)
     if kind == "numbers":
         y = scores[:, 0] + 3.0
     if kind == "counts":
