@@ -14,6 +14,7 @@ ONE_AGAINST_REST = {"news20_bydate": 1.0}
 LOOSE = 1e-3
 
 CASES = [(name, float(C)) for name, found in sorted(OPTIMA.items()) for C in sorted(found) if name != "celegans_splice"]
+CASES = [case for case in CASES if case[1] == 1.0 or case[0] in ("a9a", "ijcnn1")]
 
 
 @pytest.mark.parametrize(("name", "C"), CASES, ids=lambda value: str(value))

@@ -112,8 +112,8 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
     with Recorder(live) as recorder:
         model = train(data(), checkpoint=options(live / "run", every=0.0), **LIMITS, **SOLVERS["predicted"])
         save_model(model, str(live / "m.npz"))
-    resumed = 0
-    for number, moment in enumerate(recorder.moments):
+    resumed, moments = 0, [*enumerate(recorder.moments)][WAYS.index(way) % 3 :: 3]  # each way has others
+    for number, moment in moments:
         disk = tmp_path / f"{number}"
         left_over(moment, disk, way, seed=number)
         resumed += any((disk / "run").glob("*.checkpoint"))
@@ -121,7 +121,7 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
         assert bits(again) == undisturbed("predicted"), f"{way} at {moment.before}"
         if (disk / "m.npz").exists():
             assert bits(load_model(disk / "m.npz")) == undisturbed("predicted")
-    assert len(recorder.moments) > resumed > 5
+    assert len(moments) > resumed > 5
 
 
 def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
