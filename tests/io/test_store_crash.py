@@ -105,8 +105,6 @@ def test_a_finished_shard_whose_file_is_gone_is_written_again(tmp_path, undistur
 WAYS = {
     "plain": {},
     "skipping": {"on_error": "skip"},
-    "shuffled": {"shuffle": 3},
-    "split": {"split": 0.6},
     "shuffled split": {"shuffle": 3, "split": 0.6},
 }
 

@@ -6,7 +6,6 @@ import json
 import re
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -108,17 +107,3 @@ def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
     code, out, _ = run("convert", tmp_path / "r.svm", tmp_path / "r.zarr", "--dry-run")
     assert (code, out) == (0, "1 | 0: 0.5 | 2: 2\n-1 | 1\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "r.svm"]
-
-
-def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):
-    lines = [
-        f"{'yes' if i % 3 else 'no'},2024-0{i % 9 + 1}-1{i % 7} {i % 24:02d}:15:00,2024-01-{i % 20 + 1:02d}" for i in range(60)
-    ]
-    (tmp_path / "a.csv").write_text("back,placed,day\n" + "\n".join([*lines, "no,,"]) + "\n")
-    code, _, said = run("convert", tmp_path / "a.csv", tmp_path / "c.zarr", "--label", "back")
-    assert code == 0
-    assert "placed  time: month, weekday, hour" in said
-    assert "day     time: month, weekday\n" in said
-    assert "labels no: 21, yes: 40" in said
-    streamcut.convert(pd.read_csv(tmp_path / "a.csv"), tmp_path / "p.zarr", labels="back")
-    assert len({streamcut.open(tmp_path / name).manifest.fingerprint for name in ("c.zarr", "p.zarr")}) == 1

@@ -9,8 +9,21 @@ import sys
 from contextlib import contextmanager
 
 import distributed
+import numpy as np
+import scipy.sparse as sp
 
+import streamcut
 from streamcut import load_model
+
+
+def make_store(path):
+    """A store of many shards, with row weights."""
+    rng = np.random.default_rng(5)
+    X = sp.random_array((3000, 40), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ rng.standard_normal(40) + 0.3 * rng.standard_normal(3000) > 0, 1.0, -1.0)
+    with streamcut.create(path, 40, shard_nnz=1000) as out:
+        out.append(X, y, weight=rng.uniform(0.5, 2.0, 3000))
+    return streamcut.open(path)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def lasso_optimum(A: list, t: list, C: fmpq, l1: list) -> fmpq:
 
 
 @pytest.mark.parametrize(("solver", "intercept"), HOW)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     rng = np.random.default_rng([seed, 1])
     X = rng.standard_normal((6, 3)) * 10.0 ** rng.uniform(-3, 6, 3)
@@ -127,7 +127,7 @@ def three_classes(n, d, seed):
 
 @pytest.mark.parametrize("options", [{"loss": "softmax"}, {}, {"strategy": "one-vs-rest"}], ids=str)
 def test_the_elastic_net_of_classes_leaves_few_weights_or_none(options):
-    data = streamcut.rows(*three_classes(200, 2000, seed=4))
+    data = streamcut.rows(*three_classes(200, 2000, seed=4), weight=np.ones(200))
     assert not train(data, **options, l1=1e4).weights.any()
     model = train(data, **options, l1=20.0, tol=1e-2, tol_relative=None)
     assert model.converged

@@ -26,15 +26,8 @@ def problem(n=200, d=9, dtype=np.float64):
 EXACT = {"tol": 1e-6, "tol_relative": None, "scheduler": "sync"}
 
 
-@pytest.mark.parametrize(
-    ("scale", "solver", "loss"),
-    [
-        ("max-abs", "bundle-dca", "hinge"),
-        ("max-abs", "ocas", "logistic"),
-        ("std", "bundle-dca", "logistic"),
-        ("std", "ocas", "hinge"),
-    ],
-)
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize(("scale", "solver"), [("max-abs", "bundle-dca"), ("std", "ocas")])
 def test_a_model_is_that_of_scaled_rows(tmp_path, scale, solver, loss):
     X, y = problem()
     options = {"solver": solver, "loss": loss, **EXACT}

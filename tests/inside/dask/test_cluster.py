@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kit import clusters
-from kit.many_shards import make_store
+from kit.clusters import make_store
 
 import streamcut
 from streamcut import CheckpointOptions
