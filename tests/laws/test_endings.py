@@ -130,7 +130,7 @@ def test_kinks_and_a_free_intercept_converge_where_columns_are_far_from_zero(los
     X = far + rng.standard_normal((rows, features))
     t = X[:, 0] - far + rng.standard_normal(rows)
     y, task = (np.where(t > 0.0, 1.0, -1.0), "binary") if loss == "hinge" else (t + 5.0, "regression")
-    assert streamcut.train((X, y), task=task, loss=loss, intercept="free", max_passes=MOST).converged
+    assert streamcut.train((X, y, np.ones(rows)), task=task, loss=loss, intercept="free", max_passes=MOST).converged
 
 
 @pytest.mark.parametrize("more", [{"solver": "bundle-dca"}, {"solver": "bundle-dca", "l1": 0.5, "intercept": "free"}])
