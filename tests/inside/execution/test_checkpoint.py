@@ -69,7 +69,7 @@ def after(blocks: int):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver):
-    for blocks in count(1, 4):
+    for blocks in count(1, 7):
         folder = tmp_path / str(blocks)
         arguments = {**LIMITS, **SOLVERS[solver], "scheduler": "sync"}
         try:
@@ -85,7 +85,7 @@ def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver):
         assert bits(train(data(), checkpoint=options(folder), **arguments)) == undisturbed(solver)
 
 
-@pytest.mark.parametrize(("point", "stride"), [("train.shard", 7), ("ckpt_tmp", 37), ("ckpt_fsync", 3), ("ckpt_rename", 3)])
+@pytest.mark.parametrize(("point", "stride"), [("train.shard", 11), ("ckpt_tmp", 61), ("ckpt_fsync", 5), ("ckpt_rename", 5)])
 def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, point, stride):
     folder, expected = tmp_path / "run", undisturbed("predicted")
 
