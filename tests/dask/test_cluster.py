@@ -12,10 +12,10 @@ import distributed
 import psutil
 import pytest
 from kit import clusters
-from kit.clusters import make_store, same, started
+from kit.clusters import make_store, started
 
 import streamcut
-from streamcut import errors, save_model
+from streamcut import errors, load_model, save_model
 from streamcut.errors import ClusterLostError, ExitCode
 
 
@@ -33,15 +33,18 @@ def client():
 # --- a cluster that the user started, and the command line ----------------------------------------------------------------------
 
 
-OCAS = "--solver", "ocas", "--set", "lanes=5", "--C", 0.01
+def command(dataset, model, *options, how=("--solver", "ocas", "--set", "lanes=5", "--C", 0.01)):
+    words = ["train", dataset.path, "--output", model, "--quiet", *how, *options]
+    return [sys.executable, "-P", "-m", "streamcut", *map(str, words)]
 
 
-def command(dataset, model, *options):
-    return clusters.command(dataset, model, *OCAS, *options)
+def train(*arguments, **how):
+    return subprocess.run(command(*arguments, **how), capture_output=True, text=True, timeout=500)
 
 
-def train(dataset, model, *options):
-    return clusters.train(dataset, model, *OCAS, *options)
+def same(left, right):
+    ours, theirs = load_model(left), load_model(right)
+    return ours.weights.tobytes() == theirs.weights.tobytes() and ours.certificate == theirs.certificate
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def test_a_shard_that_kills_every_worker(dataset, tmp_path, monkeypatch):
     """It is named, and the workers that are left need not die of it: Dask says how many may."""
     monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "1")
     with started(tmp_path, *["train.shard.2:1:kill"] * 3) as (address, processes):
-        done = clusters.train(dataset, tmp_path / "m.npz", "--scheduler", address)
+        done = train(dataset, tmp_path / "m.npz", "--scheduler", address, how=())
         assert done.returncode == ExitCode.CLUSTER_LOST, done.stderr
         assert "2 workers died one after the other while processing shard 000002" in done.stderr
         assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""Clusters for tests that a user could have started, workers that die at a failpoint, and `train` as a command on them."""
+"""Clusters that a user could have started, workers that die at a failpoint, and a store of many shards for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import streamcut
-from streamcut import load_model
 
 
 def make_store(path):
@@ -75,22 +74,3 @@ def growing(folder, local, failpoints):
             process.kill()
         for process in processes.values():
             process.wait()
-
-
-COMMAND = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-
-
-def command(dataset, model, *options):
-    return [*COMMAND, "train", *map(str, [dataset.path, "--output", model, "--quiet", *options])]
-
-
-def train(dataset, model, *options):
-    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=500)
-
-
-def same(left, right):
-    ours, theirs = load_model(str(left)), load_model(str(right))
-    assert ours.weights.tobytes() == theirs.weights.tobytes()
-    for name in ("certificate", "certificates"):
-        assert getattr(ours, name, None) == getattr(theirs, name, None)
-    return True
