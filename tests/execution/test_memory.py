@@ -15,25 +15,21 @@ import kit.shared.memory
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.shared.memory import ROOM, STREAMCUT, command, least, result_within
+from kit.shared.memory import ROOM, STREAMCUT, command, least, result_within, write
 
 import streamcut
 from streamcut import load_model, save_model, train
 from streamcut.errors import ExitCode, MemoryBudgetError
 
-queries = kit.shared.memory.queries
+several = kit.shared.memory.several
 
 
 pytestmark = pytest.mark.process
 
 
 def test_folds_trained_together_keep_the_promise_and_share_their_passes(tmp_path):
-    """3 folds and everything, with the least memory that is accepted, and with more, in which 80 MB of rows do not fit either."""
-    rng, n, each = np.random.default_rng(0), 300_000, 33
-    indices = np.arange(each) * 150 + rng.integers(0, 150, (n, each))
-    X = sp.csr_array((rng.random(n * each, np.float32), indices.ravel(), np.arange(n + 1) * each), shape=(n, 5000))
-    with streamcut.create(tmp_path / "rows.zarr", 5000, shard_nnz=1 << 17) as out:
-        out.append(X, np.where(indices[:, :5].sum(axis=1) + 40.0 * rng.standard_normal(n) > 1870.0, 1.0, -1.0))
+    """3 folds and everything, with the least memory that is accepted, and with more, in which 40 MB of rows do not fit either."""
+    write(tmp_path / "rows.zarr", 100_000)
     how = "--force --json --tol 0 --tol-relative 0 --C 0.01 --folds 3 --max-passes 3 --memory"
     line = [*STREAMCUT, "train", str(tmp_path / "rows.zarr"), "--output", str(tmp_path / "m.npz"), *how.split()]
     done = subprocess.run([*line, "1MB"], capture_output=True, text=True, timeout=600)
@@ -79,9 +75,9 @@ def test_short_memory_means_a_shorter_bundle_unless_one_was_asked_for(tmp_path):
     assert re.search("bundle of 279 cuts.*lower one of --set max-cuts", done.stderr)
 
 
-def test_there_are_fewer_threads_before_a_refusal(queries, tmp_path):
+def test_there_are_fewer_threads_before_a_refusal(several, tmp_path):
     limits = ["--max-passes", "2", "--set", "lanes=4", "--set", "row-cache=0"]
-    line = [*STREAMCUT, "train", str(queries), "--task", "multiclass", *limits, "--json", "--quiet"]
+    line = [*STREAMCUT, "train", str(several), "--task", "multiclass", *limits, "--json", "--quiet"]
     models = [tmp_path / f"{name}.npz" for name in ("one", "two")]
     refused = [
         subprocess.run([*line, "--output", str(models[0]), "--memory", "1MB", *more], capture_output=True, text=True, timeout=120)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -19,10 +18,10 @@ from sklearn.datasets import dump_svmlight_file
 import streamcut
 import streamcut.cli
 from streamcut import load_model
-from streamcut.cli import COMMANDS, cli
+from streamcut.cli import COMMANDS
 from streamcut.errors import ExitCode
 
-pytestmark = [pytest.mark.smoke, pytest.mark.process]
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +38,6 @@ def folder(tmp_path_factory) -> Path:
 
 
 # --- help ---------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_documents_itself(name):
-    command = cli.get_command(click.Context(cli), name)
-    assert "Example" in command.help
-    assert COMMANDS[name].endswith(".")
-    for parameter in command.params:
-        if isinstance(parameter, click.Option):
-            assert parameter.help, f"{name} {parameter.opts}"
-            assert parameter.help.endswith((".", "]")), f"{name} {parameter.opts}"
 
 
 def test_every_exit_code_is_in_the_help():

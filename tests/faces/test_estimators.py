@@ -84,29 +84,6 @@ def stored(folder, X, y, qid=None) -> str:
     return str(folder / "rows.zarr")
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LinearSVM(),
-        StreamcutClassifier(kernel="rbf", gamma=0.1, budget=30, epochs=2.0),
-        KernelSVM(gamma=0.1),
-        KernelSVM(gamma=0.1, solver="sampled-linear"),
-    ],
-    ids=repr,
-)
-def test_a_store_gives_the_same_bits_as_its_arrays(estimator, tmp_path):
-    X, y = rows()
-    store = stored(tmp_path, X, y)
-    by_array = clone(estimator).fit(X, y)
-    for given in (store, open_store(store)):
-        by_store = clone(estimator).fit(given)
-        np.testing.assert_array_equal(by_store.decision_function(X), by_array.decision_function(X))
-        np.testing.assert_array_equal(by_store.decision_function(store), by_array.decision_function(X))
-        np.testing.assert_array_equal(by_store.predict(store), by_array.predict(X))
-        assert by_store.score(store) == by_array.score(X, y)
-    np.testing.assert_array_equal(clone(estimator).fit(X.toarray(), y).predict(X.toarray()), by_array.predict(X))
-
-
 def test_what_fit_leaves_behind():
     X, y = rows()
     svm = LinearSVM(C=0.5).fit(X, np.array(["no", "yes"])[y])

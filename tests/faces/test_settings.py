@@ -12,6 +12,8 @@ import streamcut
 from streamcut.cli import COMMANDS, cli
 from streamcut.errors import ExitCode
 
+pytestmark = pytest.mark.smoke
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):

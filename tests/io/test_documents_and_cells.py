@@ -93,11 +93,11 @@ N, D, TYPES = 240, 60, np.array(["B cell", "T cell", "NK cell"])
 
 @pytest.fixture(scope="module")
 def cells() -> tuple[sp.csr_matrix, np.ndarray]:
-    """Counts of genes, twenty of which each type has more of, and the types."""
+    """Logarithms of counts of genes, twenty of which each type has more of, and the types."""
     rng = np.random.default_rng(11)
     kinds = rng.integers(0, 3, N)
     more = rng.poisson(2.0, (N, D)) * (np.arange(D) // 20 == kinds[:, None]) * (rng.random((N, D)) < 0.3)
-    return sp.csr_matrix((rng.poisson(0.15, (N, D)) + more).astype(np.float32)), TYPES[kinds]
+    return sp.csr_matrix(np.log1p(rng.poisson(0.15, (N, D)) + more).astype(np.float32)), TYPES[kinds]
 
 
 def anndata_of(path, X, words, genes="GENE"):

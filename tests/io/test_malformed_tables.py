@@ -146,11 +146,3 @@ def test_a_column_of_another_type_when_scoring(run, tmp_path, model):
     pq.write_table(pa.table({"site": ["a", "b"], "price": ["1", "2"]}), tmp_path / "new.parquet")
     (tmp_path / "m.npz").write_bytes(model.read_bytes())
     refused(run, tmp_path, "predict m.npz new.parquet -o answers.csv", BAD, r"new\.parquet: column 'price' holds string.*numeric")
-
-
-def test_ten_million_categories_are_refused_long_before_they_are_read(run, tmp_path):
-    """What decides is the limit, whatever memory there is."""
-    with open(tmp_path / "bad.csv", "w") as file:
-        file.write("click,site\n")
-        file.writelines(f"{i % 2},user{i}\n" for i in range(300_000))
-    refused(run, tmp_path, f"{CONVERT} --categorical site", BAD, r"more than 250,000 .*'site'.*--hash-bits 22")

@@ -141,7 +141,7 @@ def test_a_cache_makes_the_second_run_local_and_keeps_to_its_size(server, text, 
 # --- writing --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trouble", [500, 503, "short"])
+@pytest.mark.parametrize("trouble", [503, "short"])
 def test_a_store_has_the_bytes_of_one_on_a_disk_though_uploads_fail(text, bucket, trouble):
     bucket.spoil("PUT", [None, trouble, None, None, trouble, trouble])
     report = streamcut.convert(text, URL, **SHARDS)
@@ -152,9 +152,7 @@ def test_a_store_has_the_bytes_of_one_on_a_disk_though_uploads_fail(text, bucket
     assert {name.partition("/")[0] for name in bucket.content()} == {"a.zarr", "b.zarr", "b-test.zarr"}
 
 
-@pytest.mark.parametrize(
-    "point", ["remote.put:3", "remote.put:20", "convert.journal:1", "convert.journal:4", "convert.manifest:1"]
-)
+@pytest.mark.parametrize("point", ["remote.put:20", "convert.journal:4", "convert.manifest:1"])
 def test_what_is_interrupted_is_no_store_and_is_taken_up(text, bucket, monkeypatch, point):
     monkeypatch.setenv("STREAMCUT_RETRIES", "0")
     monkeypatch.setenv("STREAMCUT_FAILPOINT_RUN", point)

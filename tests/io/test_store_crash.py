@@ -105,8 +105,6 @@ def test_a_finished_shard_whose_file_is_gone_is_written_again(tmp_path, undistur
 WAYS = {
     "plain": {},
     "skipping": {"on_error": "skip"},
-    "shuffled": {"shuffle": 3},
-    "split": {"split": 0.6},
     "shuffled split": {"shuffle": 3, "split": 0.6},
 }
 
@@ -187,11 +185,3 @@ def test_resume_goes_on_and_refuses_other_data_and_other_options(text, tmp_path)
     source.write_bytes(whole[0])
     os.utime(source, ns=(whole[1].st_atime_ns, whole[1].st_mtime_ns))
     assert convert(source, tmp_path / "a.zarr", resume=True, threads=1, memory="8GB").resumed_rows > 100
-
-
-def test_what_is_left_beside_a_finished_store_is_removed(text, whole, tmp_path):
-    """By a process that was killed between the manifest and its end."""
-    assert converted(text, tmp_path) == 0
-    (tmp_path / "a.zarr/.lock").touch()
-    assert converted(text, tmp_path, resume=True) == 0
-    assert content(tmp_path) == whole["plain"]

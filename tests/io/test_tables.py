@@ -5,19 +5,33 @@ from __future__ import annotations
 import json
 import re
 
-import kit.shared.tables
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
-from kit.shared.tables import OPTIONS, N, write
-from kit.stored import matrix
+from kit.stored import content
 
 import streamcut
 from streamcut.errors import BadInputError, MemoryBudgetError, UsageError
 
-frame = kit.shared.tables.frame
+N = 700
+
+
+@pytest.fixture(scope="module")
+def frame() -> pa.Table:
+    """Categories as text, codes and booleans; numbers with zeros; missing values; labels."""
+    rng = np.random.default_rng(7)
+
+    def holes(values: list) -> list:
+        return [None if hole else value for value, hole in zip(values, rng.random(N) < 0.05, strict=True)]
+
+    columns = {
+        "site": rng.choice(["red", "größer", "a,b", 'say "x"'], N),
+        "app": rng.integers(0, 300, N),
+        "flag": rng.random(N) < 0.5,
+    }
+    columns |= {"price": rng.integers(-3, 9, N) / 4, "age": rng.integers(0, 90, N)}
+    return pa.table({"click": rng.integers(0, 2, N), **{name: holes(values.tolist()) for name, values in columns.items()}})
 
 
 def test_wide_columns_of_parquet_count_beside_narrow_ones(tmp_path):
@@ -25,7 +39,7 @@ def test_wide_columns_of_parquet_count_beside_narrow_ones(tmp_path):
     n, random, least = 1 << 17, np.random.default_rng(0), []
     wide = {f"w{k}": random.standard_normal(n) for k in range(60)}
     narrow = {f"n{k}": np.zeros(n) for k in range(240)}
-    pyarrow.parquet.write_table(pa.table({"y": random.integers(0, 2, n), **wide, **narrow}), tmp_path / "t.parquet")
+    pq.write_table(pa.table({"y": random.integers(0, 2, n), **wide, **narrow}), tmp_path / "t.parquet")
     for names in (wide, [*narrow][:60]):
         how = {"numeric": [*names], "drop": [*({**wide, **narrow}.keys() - {*names})], "standardise": False}
         with pytest.raises(MemoryBudgetError) as refused:
@@ -35,11 +49,12 @@ def test_wide_columns_of_parquet_count_beside_narrow_ones(tmp_path):
     assert least[0] > least[1] + 40, least
 
 
-PLAIN = {**OPTIONS, "standardise": False}
+PLAIN = {"labels": "click", "cross": ["site*app", "site*app*flag"], "categorical": "app", "standardise": False}
 
 
 def test_labels_that_are_words_missing_or_mapped(frame, tmp_path):
-    path = write(frame, tmp_path / "a.parquet")
+    path = tmp_path / "a.parquet"
+    pq.write_table(frame, path)
     streamcut.convert(path, tmp_path / "w", labels="site", categorical="app", drop="*", missing_labels="skip")
     recipe, statistics = streamcut.open(tmp_path / "w").recipe, streamcut.open(tmp_path / "w").manifest.statistics
     sites = [site for site in frame["site"].to_pylist() if site is not None]
@@ -59,22 +74,22 @@ def test_labels_that_are_words_missing_or_mapped(frame, tmp_path):
 
 def test_test_data_are_prepared_by_the_recipe_of_the_training_data(frame, tmp_path):
     first, second = frame.slice(0, 400), frame.slice(400)
-    streamcut.convert(write(first, tmp_path / "a.parquet"), tmp_path / "a", **PLAIN)
-    streamcut.convert(write(second, tmp_path / "b.parquet"), tmp_path / "b", recipe=tmp_path / "a")
-    streamcut.convert(tmp_path / "b.parquet", tmp_path / "c", **PLAIN)
+    streamcut.convert(first, tmp_path / "a", **PLAIN)
+    streamcut.convert(second, tmp_path / "b", recipe=tmp_path / "a")
+    streamcut.convert(second, tmp_path / "c", **PLAIN)
     assert streamcut.open(tmp_path / "b").recipe == streamcut.open(tmp_path / "a").recipe
-    np.testing.assert_array_equal(matrix(tmp_path / "b")[1], second["click"].to_numpy())
+    np.testing.assert_array_equal(content(tmp_path / "b")[1], second["click"].to_numpy())
     unseen = streamcut.open(tmp_path / "b").manifest.source["counters"]
     assert sum(count for name, count in unseen.items() if "training did not see" in name) > 0
     model = streamcut.train(str(tmp_path / "a"))
     streamcut.save_model(model, tmp_path / "m.npz")
-    streamcut.convert(tmp_path / "b.parquet", tmp_path / "d", recipe=tmp_path / "m.npz")
+    streamcut.convert(second, tmp_path / "d", recipe=tmp_path / "m.npz")
     assert streamcut.open(tmp_path / "d").manifest.fingerprint == streamcut.open(tmp_path / "b").manifest.fingerprint
     assert streamcut.predict(model, str(tmp_path / "b")).shape == (300,)
     with pytest.raises(BadInputError, match=r"prepared by another recipe .* the categories were numbered anew; .*recipe"):
         streamcut.predict(model, str(tmp_path / "c"))
     with pytest.raises(UsageError, match="cross: the recipe sets it already"):
-        streamcut.convert(tmp_path / "b.parquet", tmp_path / "e", recipe=tmp_path / "a", cross="site*app")
+        streamcut.convert(second, tmp_path / "e", recipe=tmp_path / "a", cross="site*app")
 
 
 def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
@@ -92,20 +107,6 @@ def test_a_dry_run_shows_the_first_rows_and_writes_nothing(tmp_path, run):
     code, out, _ = run("convert", tmp_path / "r.svm", tmp_path / "r.zarr", "--dry-run")
     assert (code, out) == (0, "1 | 0: 0.5 | 2: 2\n-1 | 1\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "r.svm"]
-
-
-def test_frames_whose_times_are_texts_are_prepared_as_csv_is(tmp_path, run):
-    lines = [
-        f"{'yes' if i % 3 else 'no'},2024-0{i % 9 + 1}-1{i % 7} {i % 24:02d}:15:00,2024-01-{i % 20 + 1:02d}" for i in range(60)
-    ]
-    (tmp_path / "a.csv").write_text("back,placed,day\n" + "\n".join([*lines, "no,,"]) + "\n")
-    code, _, said = run("convert", tmp_path / "a.csv", tmp_path / "c.zarr", "--label", "back")
-    assert code == 0
-    assert "placed  time: month, weekday, hour" in said
-    assert "day     time: month, weekday\n" in said
-    assert "labels no: 21, yes: 40" in said
-    streamcut.convert(pd.read_csv(tmp_path / "a.csv"), tmp_path / "p.zarr", labels="back")
-    assert len({streamcut.open(tmp_path / name).manifest.fingerprint for name in ("c.zarr", "p.zarr")}) == 1
 
 
 @pytest.mark.parametrize(("missing", "unseen"), [("own", 10), ("zero", 6)])

@@ -1,4 +1,4 @@
-"""Clusters for tests that a user could have started, workers that die at a failpoint, and `train` as a command on them."""
+"""Clusters that a user could have started, workers that die at a failpoint, and a store of many shards for them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,20 @@ import sys
 from contextlib import contextmanager
 
 import distributed
+import numpy as np
+import scipy.sparse as sp
 
-from streamcut import load_model
+import streamcut
+
+
+def make_store(path):
+    """A store of many shards, with row weights."""
+    rng = np.random.default_rng(5)
+    X = sp.random_array((3000, 40), density=0.2, format="csr", rng=rng, data_sampler=rng.standard_normal)
+    y = np.where(X @ rng.standard_normal(40) + 0.3 * rng.standard_normal(3000) > 0, 1.0, -1.0)
+    with streamcut.create(path, 40, shard_nnz=1000) as out:
+        out.append(X, y, weight=rng.uniform(0.5, 2.0, 3000))
+    return streamcut.open(path)
 
 
 @contextmanager
@@ -62,22 +74,3 @@ def growing(folder, local, failpoints):
             process.kill()
         for process in processes.values():
             process.wait()
-
-
-COMMAND = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-
-
-def command(dataset, model, *options):
-    return [*COMMAND, "train", *map(str, [dataset.path, "--output", model, "--quiet", *options])]
-
-
-def train(dataset, model, *options):
-    return subprocess.run(command(dataset, model, *options), capture_output=True, text=True, timeout=500)
-
-
-def same(left, right):
-    ours, theirs = load_model(str(left)), load_model(str(right))
-    assert ours.weights.tobytes() == theirs.weights.tobytes()
-    for name in ("certificate", "certificates"):
-        assert getattr(ours, name, None) == getattr(theirs, name, None)
-    return True

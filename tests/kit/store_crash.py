@@ -30,8 +30,8 @@ def make(path: Path, backend: str = "zarr", *, scale: float = 1.0, **options) ->
     return stored
 
 
-def child(work: Callable[[], object], failpoint: str = "") -> int:
-    """The process id of a forked child that does `work` and ends with its exit code."""
+def forked(work: Callable[[], object], failpoint: str = "") -> int:
+    """The exit code of a forked child that does `work`, or minus the signal that ended it."""
     process = os.fork()
     if process == 0:
         code = 1
@@ -45,14 +45,4 @@ def child(work: Callable[[], object], failpoint: str = "") -> int:
             code = int(error.code or 0)
         finally:
             os._exit(code)
-    return process
-
-
-def ended(process: int) -> int:
-    """The exit code of a child, or minus the signal that ended it."""
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-
-
-def forked(work: Callable[[], object], failpoint: str = "") -> int:
-    """Run `work` in a forked child; how it ended."""
-    return ended(child(work, failpoint))

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 import streamcut
 
 
-def matrix(path: Path | str) -> tuple[sp.csr_array, np.ndarray]:
-    """X, CSR float64 (n, d), and y, float64 (n,), of the store at `path`."""
+def content(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
+    """X, dense float64 (n, d), and y, float64 (n,), of the store at `path`."""
     data = streamcut.open(path)
     parts, labels = [], []
     for shard in range(len(data.manifest.shards)):
@@ -21,10 +21,4 @@ def matrix(path: Path | str) -> tuple[sp.csr_array, np.ndarray]:
         shape = (chunk.n_rows, data.manifest.statistics.n_features)
         parts.append(sp.csr_array((values, chunk.indices[cut].copy(), chunk.indptr - chunk.indptr[0]), shape=shape))
         labels.append(chunk.y.copy())
-    return sp.vstack(parts, format="csr"), np.concatenate(labels)
-
-
-def content(path: Path | str) -> tuple[np.ndarray, np.ndarray]:
-    """The same with X dense."""
-    X, y = matrix(path)
-    return X.toarray(), y
+    return sp.vstack(parts).toarray(), np.concatenate(labels)

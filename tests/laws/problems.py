@@ -63,18 +63,20 @@ def _ones() -> Rows:
 
 
 def _numbers() -> Rows:
+    """As `_counts` and `_classes` with weights, of 1: kernels are compiled for one kind of rows only."""
     _, X, s = _random(3)
-    return Rows(X, np.round(2 * s, 2))
+    return Rows(X, np.round(2 * s, 2), weight=np.ones(240))
 
 
 def _counts() -> Rows:
     _, X, s = _random(4)
-    return Rows(X, np.round(np.exp(np.clip(s, -2, 2))))
+    return Rows(X, np.round(np.exp(np.clip(s, -2, 2))), weight=np.ones(240))
 
 
 def _classes() -> Rows:
     rng, X, _ = _random(5)
-    return Rows(X, np.argmax(X @ rng.standard_normal((8, 3)) + 0.4 * rng.standard_normal((240, 3)), axis=1) + 1.0)
+    y = np.argmax(X @ rng.standard_normal((8, 3)) + 0.4 * rng.standard_normal((240, 3)), axis=1) + 1.0
+    return Rows(X, y, weight=np.ones(240))
 
 
 def _queries() -> Rows:
@@ -99,6 +101,7 @@ ROWS = {
     "numbers": _numbers(),
     "counts": _counts(),
     "classes": _classes(),
+    "classes, no weights": _classes()._replace(weight=None),
     "queries": _queries(),
     "sequences": _sequences(),
 }
@@ -200,7 +203,7 @@ KERNELS = {  # kernel models; `smo` and `sampled-linear` have certificates
     "perceptron": Training("ones", {**_RBF, "solver": "perceptron", "epochs": 2.0, "bias": 0.0}),
     "sampled-linear": Training("weighted", {**_RBF, "solver": "sampled-linear", "samples": 25, "tol": 1e-2}),
     "sampled-constant, classes": Training(
-        "classes", {**_RBF, **_CLASSES, "solver": "sampled-constant", "samples": 25, "tol": 5e-2}
+        "classes, no weights", {**_RBF, **_CLASSES, "solver": "sampled-constant", "samples": 25, "tol": 5e-2}
     ),
 }
 

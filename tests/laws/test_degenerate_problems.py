@@ -32,7 +32,7 @@ SMOOTH = [loss for loss in LOSSES if loss not in ("hinge", "epsilon-insensitive"
 def train(X, y, loss: str, **options):
     task = "binary" if loss in LABELLED else "regression"
     limits = {"max_passes": 60, "max_time": 60.0, "workers": 1}
-    return streamcut.train((X, y), loss=loss, task=task, **{**limits, **OPTIONS.get(loss, {}), **options})
+    return streamcut.train((X, y, np.ones(len(y))), loss=loss, task=task, **{**limits, **OPTIONS.get(loss, {}), **options})
 
 
 def least(loss: str, y: np.ndarray) -> float:
@@ -91,7 +91,7 @@ def test_several_classes_without_entries(loss):
     y, X = np.repeat([0.0, 1.0, 2.0], [50, 30, 20]), np.zeros((ROWS, 2))
     joint = {"softmax": {"loss": "softmax"}, "crammer-singer": {}}
     options = joint.get(loss, {"loss": loss, "strategy": "one-vs-rest", "intercept": "free"})
-    model = streamcut.train((X, y), task="multiclass", max_passes=60, workers=1, **options)
+    model = streamcut.train((X, y, np.ones(ROWS)), task="multiclass", max_passes=60, workers=1, **options)
     assert model.converged
     if loss in joint:
         return

@@ -23,9 +23,10 @@ def unscaled(rows=400, features=6, classes=3, seed=0):
 def test_one_against_the_rest_does_not_diverge_where_nothing_bounds_dual_variables(loss, C, row_cache):
     rng = np.random.default_rng(1)
     X = (rng.random((600, 120)) < 0.25).astype(float)
+    X[0, 0] = 2.0  # as the laws' rows have values and weights, for which kernels are compiled
     y = (X @ rng.standard_normal((120, 3)) + 0.3 * rng.standard_normal((600, 3))).argmax(axis=1).astype(float)
     options = {"loss": loss, "C": C, "row_cache": row_cache, "solver": "bundle-dca", "max_passes": MOST}
-    assert streamcut.train((X, y), task="multiclass", strategy="one-vs-rest", **options).converged
+    assert streamcut.train((X, y, np.ones(600)), task="multiclass", strategy="one-vs-rest", **options).converged
 
 
 def each_alone(X, y, **options):
@@ -129,7 +130,7 @@ def test_kinks_and_a_free_intercept_converge_where_columns_are_far_from_zero(los
     X = far + rng.standard_normal((rows, features))
     t = X[:, 0] - far + rng.standard_normal(rows)
     y, task = (np.where(t > 0.0, 1.0, -1.0), "binary") if loss == "hinge" else (t + 5.0, "regression")
-    assert streamcut.train((X, y), task=task, loss=loss, intercept="free", max_passes=MOST).converged
+    assert streamcut.train((X, y, np.ones(rows)), task=task, loss=loss, intercept="free", max_passes=MOST).converged
 
 
 @pytest.mark.parametrize("more", [{"solver": "bundle-dca"}, {"solver": "bundle-dca", "l1": 0.5, "intercept": "free"}])
@@ -137,11 +138,12 @@ def test_a_stop_says_what_helps_where_features_differ_in_size(more):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((300, 8)) * 10.0 ** np.linspace(-3.0, 3.0, 8)
     y = X / X.std(axis=0) @ np.ones(8) + rng.standard_normal(300)
-    stopped = streamcut.train((X, y), task="regression", max_passes=5, **more)
+    data = streamcut.rows(X, y, weight=np.ones(300))
+    stopped = streamcut.train(data, task="regression", max_passes=5, **more)
     assert not stopped.converged
     assert "feature 7" in stopped.certificate.in_words()
     assert "scale std" in stopped.certificate.in_words()
-    assert streamcut.train((X, y), task="regression", max_passes=MOST, scale="std", **more).converged
+    assert streamcut.train(data, task="regression", max_passes=MOST, scale="std", **more).converged
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared-hinge"])
@@ -152,7 +154,7 @@ def test_one_column_far_from_zero_among_many_sparse_ones_ends(loss, tmp_path, ca
     X.data[:] = 1.0
     y = np.where(X @ rng.standard_normal(3000) + 0.3 * rng.standard_normal(3000) > 0.0, 1.0, -1.0)
     years = sp.csr_array(1000.0 + 2.0 * rng.random((3000, 1)))
-    data, seen = streamcut.rows(sp.hstack([X, years]).tocsr(), y), []
+    data, seen = streamcut.rows(sp.hstack([X, years]).tocsr(), y, weight=np.ones(3000)), []
     options = {"loss": loss, "solver": "bundle-dca", "max_passes": 60}
     with caplog.at_level("INFO", logger="streamcut.run"):
         whole = streamcut.train(data, **options)

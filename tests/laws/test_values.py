@@ -167,7 +167,7 @@ def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, a
     kind, options = asked(loss, intercept)
     for seed in range(3):
         time = 1.7e9 + np.random.default_rng(seed).uniform(0, 1e7, 300)
-        rows = Rows(sp.csr_array(np.column_stack([_X, time])), TARGETS[kind])
+        rows = Rows(sp.csr_array(np.column_stack([_X, time])), TARGETS[kind], weight=np.ones(300))
         assert alone(outcome, rows, options, seconds=FIRST)["converged"], seed
 
 
@@ -175,7 +175,8 @@ def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, a
 def test_columns_without_entries_change_no_optimum(loss, intercept, alone):
     kind, options = asked(loss, intercept)
     wide = sp.hstack([sp.csr_array(_X), sp.csr_array((300, 5))], format="csr")
-    ends = [alone(outcome, Rows(X, TARGETS[kind]), options, seconds=FIRST) for X in (sp.csr_array(_X), wide)]
+    rows = [Rows(X, TARGETS[kind], weight=np.ones(300)) for X in (sp.csr_array(_X), wide)]
+    ends = [alone(outcome, each, options, seconds=FIRST) for each in rows]
     for end, other in (ends, ends[::-1]):
         assert end["converged"]
         assert end["bound"] <= other["F"]

@@ -104,7 +104,8 @@ def test_what_scikit_learn_has_solved_is_the_optimum_here(estimator, task):
     """A wrong C, loss, weight or intercept would leave it far from the optimum."""
     X, y = rows(7, n=200, task=task)
     X = X / np.abs(X).max(axis=0)
-    found = streamcut.certify(estimator.fit(X, y), (X, y), 6)
+    data = (X, y, np.ones(len(y))) if task == "numbers" else (X, y)
+    found = streamcut.certify(estimator.fit(X, y), data, 6)
     close = 2e-3 if type(estimator).__name__.startswith("SGD") else 1e-5
     assert found.at_most < close, found.passes
 
@@ -321,24 +322,3 @@ def test_no_bound_of_classes_is_above_the_optimum(strategy, tmp_path):
         assert bounds == sorted(bounds)
         if len(found.passes) > 2:
             assert found.certificate.lower_bound > 0.3 * least, seed
-
-
-@pytest.mark.parametrize(
-    "how", [{"loss": "softmax"}, {"strategy": "one-vs-rest", "loss": "logistic"}, {"strategy": "crammer-singer"}]
-)
-def test_our_own_models_and_training_that_goes_on(tmp_path, how):
-    X, y = classes(6)
-    given = {"task": "multiclass", "bias": 1.0, "C": 0.5, **how}
-    model = streamcut.train((X, y), tol_relative=0.2, **given)
-    streamcut.save_model(model, tmp_path / "m.npz")
-    found = streamcut.certify(tmp_path / "m.npz", (X, y), 4)
-    recorded = sum(each.primal for each in model.certificates)
-    assert found.certificate.primal == pytest.approx(recorded, rel=1e-9)
-    assert found.at_most < 0.05
-    streamcut.save_model(found.better, tmp_path / "better.npz")
-    again = streamcut.certify(tmp_path / "better.npz", (X, y), 1)
-    assert again.certificate.primal == pytest.approx(found.passes[-1].better_primal, rel=1e-12)
-    trained = streamcut.train((X, y), tol_relative=1e-4, warm_start=str(tmp_path / "better.npz"), **given)
-    assert trained.converged
-    assert sum(each.primal for each in trained.certificates) >= found.certificate.lower_bound
-    assert found.better.weights.shape == (5, 4)

@@ -152,14 +152,6 @@ def test_weights_of_classes_by_their_words(folder, run):
     assert run("explain", folder / "three.npz", "--label", "tuna")[0] == 2
 
 
-def test_weights_refuse_what_has_none(tmp_path, folder):
-    model = streamcut.train(folder / "two.zarr", kernel="rbf", solver="bsca", budget=10, C=1.0)
-    with pytest.raises(UsageError, match="kernel model has no weights"):
-        streamcut.weights(model)
-    with pytest.raises(UsageError, match="sort"):
-        streamcut.weights(folder / "two.npz", sort="size")
-
-
 def test_names_of_svmlight_features(tmp_path, run):
     (tmp_path / "rows.svm").write_text("+1 1:0.5 3:2\n-1 2:1\n+1 3:1.5\n-1 1:-1 2:0.5\n")
     names = tmp_path / "names.txt"

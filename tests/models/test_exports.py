@@ -37,7 +37,8 @@ KINDS = {
 def model(request, problem):
     X, scores = problem
     y = scores.argmax(axis=1) if "task" in KINDS[request.param] else np.sign(scores[:, 0])
-    return streamcut.train(streamcut.rows(X[:300], y[:300].astype(float)), C=0.3, tol_relative=0.1, **KINDS[request.param])
+    data = streamcut.rows(X[:300], y[:300].astype(float), weight=None if request.param == "F1" else np.ones(300))
+    return streamcut.train(data, C=0.3, tol_relative=0.1, **KINDS[request.param])
 
 
 NUMBERS = {
@@ -53,7 +54,8 @@ def test_other_programs_give_the_numbers_of_regressions_and_rankings(kind, probl
     X, scores = problem
     y = {"ROC area": np.sign(scores[:300, 0]), "poisson": np.round(np.abs(scores[:300, 0]))}.get(kind, scores[:300, 0])
     qid = np.arange(300) // 10 if kind == "ranking" else None
-    model = streamcut.train(streamcut.rows(X[:300], y, qid=qid), C=0.3, tol_relative=0.1, **NUMBERS[kind])
+    weight = np.ones(300) if "loss" in NUMBERS[kind] else None
+    model = streamcut.train(streamcut.rows(X[:300], y, qid=qid, weight=weight), C=0.3, tol_relative=0.1, **NUMBERS[kind])
     streamcut.export(model, tmp_path / "m.onnx")
     session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
     (found,) = session.run(["answer"], {"X": X.toarray()})
@@ -87,7 +89,7 @@ def test_fitted_probabilities_are_exported_or_refused_unless_they_are_left_out(m
 def test_hashed_features_are_left_out_or_refused(tmp_path, run):
     (tmp_path / "a.csv").write_text("y,what\n" + "1,x\n0,z\n" * 20)
     streamcut.convert(tmp_path / "a.csv", tmp_path / "a.zarr", labels="y", hash_bits=6)
-    streamcut.train(tmp_path / "a.zarr").save(tmp_path / "m.npz")
+    streamcut.train(tmp_path / "a.zarr", loss="hinge").save(tmp_path / "m.npz")
     code, _, said = run("export", tmp_path / "m.npz", tmp_path / "m.onnx")
     assert (code, "takes features of 1 column" in said) == (2, True)
     assert run("export", tmp_path / "m.npz", tmp_path / "m.onnx", "--without-recipe") == (0, "", "")

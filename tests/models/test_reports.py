@@ -55,12 +55,10 @@ PLOTS = [  # options, the plots of a page
     ({"loss": "logistic"}, LINEAR | CURVES | {"calibration"}),
     ({"task": "regression"}, LINEAR | {"residuals"}),
     ({"task": "multiclass"}, LINEAR),
-    ({"task": "multiclass", "strategy": "one-vs-rest"}, LINEAR),
     ({"task": "ranking"}, LINEAR),
     ({"task": "sequence", "max_passes": 60}, LINEAR),
     ({**RBF, "budget": 20, "epochs": 3.0}, CURVES),
     ({**RBF, "solver": "smo"}, CURVES | {"certificate"}),
-    ({**RBF, "solver": "sbp"}, CURVES),
     ({**RBF, "nystroem": 20}, CURVES | {"certificate"}),
 ]
 

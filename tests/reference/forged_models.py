@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from laws.problems import ROWS
 
 import streamcut
 from streamcut import train
@@ -20,42 +21,25 @@ from streamcut.models.model import Model
 
 _TWO, _NUMBERS, _CLASSES = {"task": "binary", "bias": 1.0}, {"task": "regression"}, {"task": "multiclass"}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {  # name: (rows, options of training)
-    "hinge": ("labels", _TWO),
+    "hinge": ("signs", _TWO),
     "hinge weights": ("weighted", {**_TWO, "positive_weight": 2.0}),
     "squared": ("numbers", {**_NUMBERS, "loss": "squared"}),
     "huber": ("numbers", {**_NUMBERS, "loss": "huber"}),
     "poisson": ("counts", {**_NUMBERS, "loss": "poisson"}),
     "poisson l1": ("counts", {**_NUMBERS, "loss": "poisson", "l1": 1.0, "solver": "bundle-dca"}),
     "softmax": ("classes", {**_CLASSES, "loss": "softmax"}),
-    "one-vs-rest logistic l1": ("classes", {**_CLASSES, "strategy": "one-vs-rest", "loss": "logistic", "l1": 0.5}),
+    "one-vs-rest l1": ("classes", {**_CLASSES, "strategy": "one-vs-rest", "l1": 0.5}),
     "ranking": ("queries", {"task": "ranking"}),
-    "f1": ("labels", {**_TWO, "loss": "f1"}),
-    "one-class": ("one side", {"task": "one-class", "nu": 0.2}),
-    "smo": ("labels", {**_TWO, "kernel": "rbf", "gamma": 0.4, "solver": "smo"}),
+    "f1": ("signs", {**_TWO, "loss": "f1"}),
+    "one-class": ("ones", {"task": "one-class", "nu": 0.3}),
+    "smo": ("signs", {**_TWO, "kernel": "rbf", "gamma": 0.4, "solver": "smo"}),
 }
 
 
-def rows(kind: str, seed: int = 0) -> dict[str, Any]:
-    """X (n, d), y, and what else such rows have: keyword arguments of MemoryDataset."""
-    rng = np.random.default_rng(seed)
-    n, d, classes = (120, 5, 3) if kind == "classes" else (160, 6, 2)
-    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.7)
-    scores = X @ rng.normal(size=(d, classes)) + 0.6 * rng.normal(size=(n, classes))
-    more: dict[str, Any] = {}
-    y = np.argmax(scores, axis=1).astype(float)
-    if kind in ("labels", "weighted"):
-        y = 2.0 * y - 1.0
-    if kind == "weighted":
-        more["weight"] = rng.integers(0, 4, n).astype(float)
-    if kind == "numbers":
-        y = scores[:, 0] + 3.0
-    if kind == "counts":
-        y = rng.poisson(np.exp(np.clip(0.4 * scores[:, 0], -2.0, 2.0))).astype(float)
-    if kind == "queries":
-        y, more["qid"] = np.digitize(scores[:, 0], [-1.0, 1.0]).astype(float), np.arange(n) // 8
-    if kind == "one side":
-        X, y = X + 3.0, np.ones(n)
-    return {"X": X, "y": y, **more}
+def rows(kind: str) -> dict[str, Any]:
+    """X (n, d), y, and what else such rows of the laws have: keyword arguments of MemoryDataset."""
+    X, y, qid, weight = ROWS[kind]
+    return {"X": X.toarray(), "y": y, **{k: v for k, v in (("qid", qid), ("weight", weight)) if v is not None}}
 
 
 def dataset(given: dict[str, Any]) -> MemoryDataset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from laws.problems import ROWS
 
 import streamcut
 from streamcut import train, verify
@@ -50,15 +50,8 @@ def test_large_counts_train(size, intercept):
     assert model.solver == "newton"
 
 
-def problem():
-    """A noisy sparse two-class problem; some rows have no features."""
-    rng = np.random.default_rng(0)
-    X = sp.random_array((200, 12), density=0.4, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    return X, np.where(X @ rng.standard_normal(12) + 0.5 * rng.standard_normal(200) > 0.2, 3.0, 1.0)
-
-
 def test_what_ends_a_training_is_told_and_no_step_takes_anything_back():
-    data = streamcut.rows(*problem())
+    data = ROWS["signs"].in_memory()
     limited = train(data, max_passes=3)
     assert (limited.certificate.stop_reason, limited.history[-1]["passes"]) == ("max_passes", 3)
     assert train(data, max_time=1e-9).certificate.stop_reason == "time"
@@ -68,17 +61,16 @@ def test_what_ends_a_training_is_told_and_no_step_takes_anything_back():
     assert tight.certificate.gap < 1e-11 * tight.certificate.primal
     assert (np.diff([line["primal"] for line in tight.history]) <= 1e-9).all()
     assert (np.diff([line["lower_bound"] for line in tight.history]) >= 0).all()
-    X, _ = problem()
     rest = {"task": "multiclass", "strategy": "one-vs-rest", "tol": 1e-12, "tol_relative": None}
-    several = train((X, np.digitize(X[:, [0]].toarray()[:, 0], [-0.5, 0.0, 0.5]) + 2.0), **rest, max_time=1e-9)
+    several = train(ROWS["classes"].in_memory(), **rest, max_time=1e-9)
     assert {certificate.stop_reason for certificate in several.certificates} == {"time"}
-    assert several.in_words().startswith("0 of 4 classes converged.")
-    assert set(several.result()["classes"]) == {"2", "3", "4", "5"}
+    assert several.in_words().startswith("0 of 3 classes converged.")
+    assert set(several.result()["classes"]) == {"1", "2", "3"}
 
 
 def test_a_score_that_is_not_finite_names_its_row():
-    X, y = problem()
+    X, y = ROWS["signs"].X.copy(), ROWS["signs"].y
     data = streamcut.rows(X, y)
-    data.read(0).data[X.indptr[17]] = np.inf  # behind the back of the check at the border
-    with pytest.raises(CorruptError, match="row 18"):
+    data.read(0).data[X.indptr[18]] = np.inf  # behind the back of the check at the border
+    with pytest.raises(CorruptError, match="row 19"):
         train(data)

@@ -57,7 +57,7 @@ def lasso_optimum(A: list, t: list, C: fmpq, l1: list) -> fmpq:
 
 
 @pytest.mark.parametrize(("solver", "intercept"), HOW)
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_lasso_is_true_in_exact_arithmetic(seed, solver, intercept):
     rng = np.random.default_rng([seed, 1])
     X = rng.standard_normal((6, 3)) * 10.0 ** rng.uniform(-3, 6, 3)
@@ -100,7 +100,8 @@ def test_many_features_take_three_passes(loss, intercept):
     X, y = text()
     y = y + 2.0 if loss == "squared" else np.where(y > 0.7, 1.0, -1.0)
     task = "regression" if loss == "squared" else "binary"
-    model = train(streamcut.rows(X, y), task=task, loss=loss, l1_only=0.5, intercept=intercept, tol=None, tol_relative=1e-5)
+    data = streamcut.rows(X, y, weight=np.ones(len(y)))
+    model = train(data, task=task, loss=loss, l1_only=0.5, intercept=intercept, tol=None, tol_relative=1e-5)
     assert model.solver == "working-set"
     assert model.converged
     assert model.history[-1]["passes"] <= 3
@@ -126,7 +127,7 @@ def three_classes(n, d, seed):
 
 @pytest.mark.parametrize("options", [{"loss": "softmax"}, {}, {"strategy": "one-vs-rest"}], ids=str)
 def test_the_elastic_net_of_classes_leaves_few_weights_or_none(options):
-    data = streamcut.rows(*three_classes(200, 2000, seed=4))
+    data = streamcut.rows(*three_classes(200, 2000, seed=4), weight=np.ones(200))
     assert not train(data, **options, l1=1e4).weights.any()
     model = train(data, **options, l1=20.0, tol=1e-2, tol_relative=None)
     assert model.converged
@@ -134,11 +135,11 @@ def test_the_elastic_net_of_classes_leaves_few_weights_or_none(options):
     assert "weights are not 0" in model.in_words()
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared-hinge"])
-def test_steps_are_long_where_thresholds_leave_few_features(loss):
+def test_steps_are_long_where_thresholds_leave_few_features():
     """Along a row the dual bends by ‖x‖² only where w has all its features: here it has a few of 1,200."""
-    options = {"strategy": "one-vs-rest", "loss": loss, "l1": 5.0, "row_cache": "100%", "tol": 1e-2, "tol_relative": None}
-    model = train(streamcut.rows(*three_classes(200, 2000, seed=4)), **options, lanes=1, max_passes=20)
+    options = {"strategy": "one-vs-rest", "loss": "hinge", "l1": 5.0, "row_cache": "100%", "tol": 1e-2, "tol_relative": None}
+    data = streamcut.rows(*three_classes(200, 2000, seed=4), weight=np.ones(200))
+    model = train(data, **options, lanes=1, max_passes=20)
     assert model.converged  # by steps for ‖x‖² it takes more than a hundred passes
 
 

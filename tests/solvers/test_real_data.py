@@ -13,7 +13,8 @@ ONE_AGAINST_REST = {"news20_bydate": 1.0}
 # LIBLINEAR's dual method gives up here (features up to 255, or C so large that 300 sweeps end far away): no tight optimum
 LOOSE = 1e-3
 
-CASES = [(name, float(C)) for name, found in sorted(OPTIMA.items()) for C in sorted(found) if name != "celegans_splice"]
+CASES = [(name, C) for name in ("a9a", "ijcnn1") for C in (0.1, 1.0, 10.0)]
+CASES += [(name, 1.0) for name in ("news20_bydate", "reuters21578", "reuters_moneyfx", "skin_nonskin")]
 
 
 @pytest.mark.parametrize(("name", "C"), CASES, ids=lambda value: str(value))
@@ -36,24 +37,6 @@ def test_certificates_enclose_liblinears_optimum(load, name, C):
         assert passes <= 1 + (2 if cut == "exact" else 1) * iterations[solver, cut]
     assert iterations["ocas", "predicted"] <= 1.15 * iterations["ocas", "exact"] + 1
     assert iterations["bundle-dca", "predicted"] <= 3 * iterations["ocas", "predicted"]  # 38 to 16 for the 3 features of skin
-
-
-PASSES = {  # (exact, predicted) to gap ≤ 1e-3·C̄ as measured with a prototype
-    ("a9a", 0.1): (59, 29),
-    ("a9a", 1.0): (133, 69),
-    ("a9a", 10.0): (291, 148),
-    ("ijcnn1", 0.1): (45, 26),
-    ("ijcnn1", 1.0): (73, 40),
-    ("ijcnn1", 10.0): (107, 57),
-}
-
-
-@pytest.mark.parametrize(("name", "C"), PASSES, ids=lambda value: str(value))
-def test_passes_are_those_of_the_prototype(load, name, C):
-    data = streamcut.rows(*load(name))
-    for cut, expected in zip(("exact", "predicted"), PASSES[name, C], strict=True):
-        model = train(data, C=C, solver="ocas", cut=cut, tol_relative=None)
-        assert model.history[-1]["passes"] <= 1.1 * expected + 1
 
 
 def test_accuracy_on_a9a(load):

@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.ranking import problem
-from kit.sequence import sequences
+from kit.groups import problem, sequences
 from sklearn.datasets import dump_svmlight_file
 from sklearn.svm import OneClassSVM
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from kit import clusters
-from kit.many_shards import make_store
+from kit.clusters import make_store
 
 import streamcut
 from streamcut import CheckpointOptions
@@ -18,15 +18,20 @@ from streamcut.jobs import columns as jobs
 from streamcut.oracles.columns_passes import RandomOrder
 
 
-def test_workers_that_see_other_data_or_have_too_little_memory_are_refused(tmp_path):
+@pytest.fixture(scope="module")
+def client():
+    with clusters.two_workers() as client:
+        yield client
+
+
+def test_workers_that_see_other_data_or_have_too_little_memory_are_refused(client, tmp_path):
     dataset = make_store(tmp_path / "rows.zarr")
     lanes = plan_lanes(dataset.manifest.statistics, 2)
-    with clusters.two_workers() as client:
-        with pytest.raises(MemoryBudgetError, match=r"may use 1\.40 GB, but this run needs .* GB there"):
-            on_dask.Cluster(client, local=False).prepare(dataset, Needs(50_000_000, 10, row_bytes=24), lanes)
-        dataset.manifest = replace(dataset.manifest, fingerprint="of other data")
-        with pytest.raises(CorruptError, match=r"rows\.zarr: a worker on .* sees other data"):
-            streamcut.train(dataset, scheduler=client)
+    with pytest.raises(MemoryBudgetError, match=r"may use 1\.40 GB, but this run needs .* GB there"):
+        on_dask.Cluster(client, local=False).prepare(dataset, Needs(50_000_000, 10, row_bytes=24), lanes)
+    dataset.manifest = replace(dataset.manifest, fingerprint="of other data")
+    with pytest.raises(CorruptError, match=r"rows\.zarr: a worker on .* sees other data"):
+        streamcut.train(dataset, scheduler=client)
 
 
 def test_when_all_workers_die_the_checkpoint_is_good(tmp_path, monkeypatch):
@@ -43,7 +48,7 @@ def test_when_all_workers_die_the_checkpoint_is_good(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
-def test_workers_send_the_entries_of_rows_that_take_steps_or_have_a_share(solver, tmp_path, monkeypatch):
+def test_workers_send_the_entries_of_rows_that_take_steps_or_have_a_share(solver, client, tmp_path, monkeypatch):
     """Where there is one lane and rows come from several places, as those of large data do."""
     monkeypatch.setattr(jobs, "ORDER", RandomOrder(nnz=500, batch=4))
     dataset, entries, result = make_store(tmp_path / "rows.zarr"), [], on_dask.Cluster.result
@@ -54,10 +59,9 @@ def test_workers_send_the_entries_of_rows_that_take_steps_or_have_a_share(solver
         return rows, chunk
 
     monkeypatch.setattr(on_dask.Cluster, "result", counted)
-    asked = {"solver": solver, "C": 0.1, "lanes": 1, "tol_relative": 1e-4}
+    asked = {"solver": solver, "C": 0.1, "lanes": 1, "tol_relative": 1e-3}
     if solver != "ocas":
         asked["row_cache"] = "10%"
-    with clusters.two_workers() as client:
-        model = streamcut.train(dataset, scheduler=client, **asked)
+    model = streamcut.train(dataset, scheduler=client, **asked)
     assert model.weights.tobytes() == streamcut.train(dataset, **asked).weights.tobytes()
     assert sum(entries) < 0.5 * model.history[-1]["passes"] * dataset.manifest.statistics.nnz

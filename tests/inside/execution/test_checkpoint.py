@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from kit.store_crash import forked
-from kit.waiting import blocked, state_of, until
 from reference.power_loss import WAYS, Recorder, left_over
 
 import streamcut
@@ -67,7 +69,7 @@ def after(blocks: int):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver):
-    for blocks in count(1, 4):
+    for blocks in count(1, 7):
         folder = tmp_path / str(blocks)
         arguments = {**LIMITS, **SOLVERS[solver], "scheduler": "sync"}
         try:
@@ -83,7 +85,7 @@ def test_a_run_stopped_at_any_block_goes_on_to_the_same_bits(tmp_path, solver):
         assert bits(train(data(), checkpoint=options(folder), **arguments)) == undisturbed(solver)
 
 
-@pytest.mark.parametrize(("point", "stride"), [("train.shard", 7), ("ckpt_tmp", 37), ("ckpt_fsync", 3), ("ckpt_rename", 3)])
+@pytest.mark.parametrize(("point", "stride"), [("train.shard", 11), ("ckpt_tmp", 61), ("ckpt_fsync", 5), ("ckpt_rename", 5)])
 def test_killed_anywhere_it_goes_on_to_the_same_bits(tmp_path, point, stride):
     folder, expected = tmp_path / "run", undisturbed("predicted")
 
@@ -110,8 +112,8 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
     with Recorder(live) as recorder:
         model = train(data(), checkpoint=options(live / "run", every=0.0), **LIMITS, **SOLVERS["predicted"])
         save_model(model, str(live / "m.npz"))
-    resumed = 0
-    for number, moment in enumerate(recorder.moments):
+    resumed, moments = 0, [*enumerate(recorder.moments)][WAYS.index(way) % 3 :: 3]  # each way has others
+    for number, moment in moments:
         disk = tmp_path / f"{number}"
         left_over(moment, disk, way, seed=number)
         resumed += any((disk / "run").glob("*.checkpoint"))
@@ -119,7 +121,7 @@ def test_the_power_goes_at_any_moment(tmp_path, monkeypatch, way):
         assert bits(again) == undisturbed("predicted"), f"{way} at {moment.before}"
         if (disk / "m.npz").exists():
             assert bits(load_model(disk / "m.npz")) == undisturbed("predicted")
-    assert len(recorder.moments) > resumed > 5
+    assert len(moments) > resumed > 5
 
 
 def test_every_changed_bit_of_a_checkpoint_is_noticed(tmp_path):
@@ -178,12 +180,22 @@ def test_a_second_signal_ends_at_once(tmp_path):
     code = "from streamcut.cli import main; main('train rows.zarr -o m.npz --solver ocas --scheduler sync'.split())"
     command = [sys.executable, "-P", "-c", code]
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+
+        def waits_again(before: int) -> int:
+            """How often its main thread has waited so far, once that is more than `before` and it waits."""
+            state, times, deadline = "R", 0, time.monotonic() + 120.0
+            while (state, times > before) != ("S", True):
+                assert time.monotonic() < deadline
+                status = Path(f"/proc/{process.pid}/status").read_text()
+                state, times = re.search(r"^State:\t(.).*^voluntary_ctxt_switches:\s*(\d+)", status, re.M | re.S).groups()
+                times = int(times)
+            return times
+
         try:
             with open(tmp_path / "gate", "wb"):  # which waits until the process is there
-                until(lambda: state_of(process.pid) == "S")
-                before = blocked(process.pid)
+                before = waits_again(0)
                 process.send_signal(signal.SIGINT)
-                until(lambda: blocked(process.pid) > before)  # it has seen the first, and waits again
+                waits_again(before)  # it has seen the first
                 process.send_signal(signal.SIGTERM)  # of one kind two could become one before they are seen
                 _, err = process.communicate(timeout=100)
         finally:

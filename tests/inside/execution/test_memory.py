@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 
 
 stores = kit.shared.memory.stores
-queries = kit.shared.memory.queries
+several = kit.shared.memory.several
 
 
 def test_the_peak_is_below_the_budget_and_the_same_for_more_data(stores, tmp_path):
@@ -42,8 +42,8 @@ FAMILIES = {  # of every kind: scripts/checks/check_memory.py
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_least_that_a_refusal_names_is_enough(stores, queries, tmp_path, family):
-    store, more = queries if family == "one-vs-rest" else stores[2], [*FAMILIES[family], "--max-passes", "2"]
+def test_the_least_that_a_refusal_names_is_enough(stores, several, tmp_path, family):
+    store, more = several if family == "one-vs-rest" else stores[2], [*FAMILIES[family], "--max-passes", "2"]
     refused = command(store, tmp_path, "1MB", *more)
     assert refused.returncode == ExitCode.MEMORY, refused.stderr
     assert ("--set samples" in refused.stderr) == (family == "sampled-linear")

@@ -61,8 +61,9 @@ def test_help_fits_on_a_screen_and_all_of_it_is_there(run, name, monkeypatch):
         assert "Exit codes:" in whole
         return
     assert f"\n  streamcut {name} " in brief or name not in MAIN
+    assert "Example" in whole
     assert all(f"--{option}" in brief for option in MAIN.get(name, ()))
     for option in cli.get_command(click.Context(cli), name).params:
         if isinstance(option, click.Option):
             assert max(option.opts, key=len) in whole
-            assert option.help
+            assert option.help.endswith((".", "]")), option.opts

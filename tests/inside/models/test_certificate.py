@@ -7,26 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamcut.foundation.rounding import CutError
-from streamcut.models.certificate import Certificate, DualPoint, StopReason, Witness, certificate_of
+from streamcut.models.certificate import Certificate, DualPoint, StopReason, certificate_of
 
 pytestmark = pytest.mark.smoke
-
-
-@pytest.mark.parametrize("l1", [0.0, 0.7])
-@pytest.mark.parametrize("seed", range(5))
-def test_the_bound_of_a_witness_is_below_its_exact_value_and_near_it(seed, l1):
-    random = np.random.default_rng(seed)
-    a, b, c_bar = random.standard_normal(6), 0.5 + 5 * random.random(), 0.1 + random.random()
-    exact = Fraction(c_bar) * Fraction(b)
-    exact -= sum(max(abs(Fraction(c_bar) * Fraction(x)) - Fraction(l1), Fraction(0)) ** 2 for x in a.tolist()) / 2
-    whole = Witness(a, b, CutError(0.0, 0.0))
-    for witness in (whole, whole.reduced(c_bar, l1)):
-        bound = witness.bound(c_bar, l1)
-        assert Fraction(bound) <= max(exact, 0)  # losses are not negative
-        assert bound == pytest.approx(max(float(exact), 0.0), rel=1e-9, abs=1e-9)
-    for error in (CutError(0.01, 0.0), CutError(0.0, 0.01)):
-        assert Witness(a, b, error).bound(c_bar, l1) < whole.bound(c_bar, l1) or whole.bound(c_bar, l1) == 0.0
 
 
 def test_the_value_of_a_dual_point_is_below_the_exact_one():

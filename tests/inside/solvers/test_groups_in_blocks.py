@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from kit.ranking import bits, problem
-from kit.sequence import sequences
+from kit.groups import problem, sequences
 from sklearn.datasets import dump_svmlight_file
 
 import streamcut
@@ -16,6 +15,10 @@ from streamcut import predict, train
 from streamcut.jobs.global_risk import GlobalJob
 from streamcut.oracles import groups, sorted_scores
 from streamcut.prediction import scored_chunks
+
+
+def bits(model):
+    return model.weights.tobytes(), model.certificate.primal, model.certificate.lower_bound, model.history[-1]["passes"]
 
 
 @pytest.mark.parametrize("options", [{"task": "ranking"}, {"loss": "error"}, {"loss": "f1"}], ids=str)

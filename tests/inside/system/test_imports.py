@@ -109,22 +109,6 @@ def test_imports_go_downwards():
     assert [said for name in MODULES for said in complaints(name, tree(name).body)] == []
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "reason"),
-    [
-        ("streamcut.compiled.cuts", "def f():\n    import streamcut.solvers", "not a layer below"),
-        ("streamcut.solvers.cpa", "from streamcut.io import manifest", "never sees a file"),
-        ("streamcut.training", "from streamcut.papers import sbp", "only streamcut.structured may"),
-        ("streamcut.training", "import distributed", "only execution/cluster*.py may"),
-        ("streamcut.compiled.cuts", "import scipy.sparse", "kernels only"),
-        ("streamcut.compiler.jit", "from numba.core import dispatcher", "only compiler/numba_parts.py may"),
-    ],
-)
-def test_an_upward_import_is_found(name, source, reason):
-    said = complaints(name, ast.parse(source).body)
-    assert any(reason in text for text in said), said
-
-
 def _at_run_time(name: str) -> set[str]:
     """The modules of ours that module `name` imports anywhere but for its types.
 

@@ -10,13 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
+import streamcut
 from streamcut.errors import ExitCode
 
-ROOT = Path(__file__).resolve().parents[3]
 STREAMCUT = [sys.executable, "-P", "-c", "from streamcut.cli import main; main()"]
-ROOM = 60 * 10**6  # what the budget has above the least that must be
+ROOM = 30 * 10**6  # what the budget has above the least that must be
 LIMITS = ["--max-passes", "4", "--tol", "0", "--tol-relative", "0"]
 
 
@@ -32,20 +34,25 @@ def within(budget: int, run: Callable[[], Any], peak: Callable[[Any], int]) -> A
     return result
 
 
+def write(store: Path, rows: int, features: int = 5000, classes: int = 2) -> Path:
+    """Make a store of rows with 50 entries, 404 bytes each as they are in memory, whose labels depend on some of them."""
+    rng, each, most = np.random.default_rng(0), 50, features // 50
+    with streamcut.create(store, features, shard_nnz=1 << 17) as out:
+        for start in range(0, rows, 20_000):
+            n = min(20_000, rows - start)
+            drawn = rng.integers(0, most, (n, each))
+            indices = (drawn + most * np.arange(each)).ravel()
+            score = drawn[:, :5].sum(axis=1) / most + 0.4 * rng.standard_normal(n)
+            X = sp.csr_array((rng.random(n * each, np.float32), indices, each * np.arange(n + 1)), (n, features))
+            out.append(X, np.digitize(score, np.linspace(1.0, 4.0, classes + 1)[1:-1]).astype(float))
+    return store
+
+
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory) -> dict[int, Path]:
     """{k: store of k times ROOM decoded}, which fit no budget of a test but for that of a thousand rows, 0."""
     folder = tmp_path_factory.mktemp("sizes")
-    found = {}
-    for times in (0, 2, 4):
-        found[times] = folder / f"{times}.zarr"
-        rows = ["--rows", str(max(1000, times * ROOM // 396)), "--features", "5000", "--shard-nnz", str(1 << 17)]
-        made = subprocess.run(
-            [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(found[times]), "--kind", "text", *rows],
-            capture_output=True,
-        )
-        assert made.returncode == 0, made.stderr
-    return found
+    return {times: write(folder / f"{times}.zarr", max(1000, times * ROOM // 404)) for times in (0, 2, 4)}
 
 
 def line_of(store: Path, folder: Path, memory: str, *more: str) -> list[str]:
@@ -81,10 +88,6 @@ def least(store: Path, folder: Path, *more: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def queries(tmp_path_factory) -> Path:
-    """Rows in queries, with five labels."""
-    store = tmp_path_factory.mktemp("queries") / "ranking.zarr"
-    rows = ["--rows", "150000", "--features", "2000", "--shard-nnz", str(1 << 17)]
-    maker = [sys.executable, str(ROOT / "scripts" / "tools" / "make_data.py"), str(store), "--kind", "ranking", *rows]
-    assert subprocess.run(maker, capture_output=True).returncode == 0
-    return store
+def several(tmp_path_factory) -> Path:
+    """Rows of five classes."""
+    return write(tmp_path_factory.mktemp("several") / "classes.zarr", 80_000, 2000, classes=5)
