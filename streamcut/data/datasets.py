@@ -34,7 +34,7 @@ def stored(
     label: str | None,
     convert: Mapping[str, object] | None,
     scratch: str | None,
-    memory: object,
+    memory: int | str | None,
     *,
     place: str | os.PathLike | None = None,
     **how: object,
@@ -75,7 +75,11 @@ def _unstored(data: object) -> bool:
 
 @contextmanager
 def _converted(
-    data: object, scratch: str | None, memory: object, options: Mapping[str, Any], place: str | os.PathLike | None = None
+    data: object,
+    scratch: str | None,
+    memory: int | str | None,
+    options: Mapping[str, Any],
+    place: str | os.PathLike | None = None,
 ) -> Iterator[str]:
     """A store of `data` made by these options of `convert`, which is removed at the end unless it has a `place`."""
     from streamcut.io.conversion.convert import convert as made
@@ -120,7 +124,7 @@ def origin(model: Model | None, data: object) -> dict[str, object]:
 
 
 @contextmanager
-def labelled(model: Model | None, data: object, memory: object = "auto") -> Iterator[Dataset]:
+def labelled(model: Model | None, data: object, memory: int | str | None = "auto") -> Iterator[Dataset]:
     """The rows of `data` with the features and labels that `model` takes, as an opened data set: the one door to labelled rows.
 
     model   None: another program's, whose features are those of `data`
@@ -153,7 +157,11 @@ class NamedRows(View):
 
 @contextmanager
 def measurable(
-    data: object, recipe: Recipe | None, scratch: str | None, memory: object, convert: Mapping[str, object] | None = None
+    data: object,
+    recipe: Recipe | None,
+    scratch: str | None,
+    memory: int | str | None,
+    convert: Mapping[str, object] | None = None,
 ) -> Iterator[object]:
     """Evaluation data for models with `recipe`: a store as it is, raw rows as a store made by the recipe, arrays in memory with
     its numbers for words that are labels.
