@@ -56,7 +56,7 @@ class Objective(NamedTuple):
 
 def training_options(model: LinearModel, data: Dataset) -> dict[str, Any]:
     """The options of `train` that pose the problem of `model` on `data`, starting from it if its loss is a sum over rows."""
-    start = {"warm_start": replace(model, witnesses=(), recipe=data.recipe)} if model.problem.of_rows else {}
+    start = {"warm_start": replace(model, proofs=(), recipe=data.recipe)} if model.problem.of_rows else {}
     return model.problem.training() | start | ({"solver": model.solver} if model.task == "one-class" else {})
 
 

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from streamcut.io.stores.store import Store
     from streamcut.kernels.maps import FeatureMap
     from streamcut.losses.loss import Loss
+    from streamcut.models.certificate import Cut
     from streamcut.models.model import Model
-    from streamcut.oracles.decomposable import Cut, DecomposableOracle
+    from streamcut.oracles.decomposable import DecomposableOracle
     from streamcut.solvers import cpa, progress
 
 Sums = TypeVar("Sums")  # what a pass adds up; None: nothing

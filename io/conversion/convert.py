@@ -115,7 +115,7 @@ def convert(
 ) -> ConvertReport:
     """See streamcut.api."""
     work, tell = Work(inputs, output, options, progress), on_told or (lambda sentence: None)
-    for sentence in work.source.told:
+    for sentence in work.source.notes:
         tell(sentence)
     recipe = work.source.recipe()
     if on_recipe is not None and recipe is not None:
@@ -160,7 +160,7 @@ def preview(
         entries = zip(whole.indices[start:stop].tolist(), values[start:stop].tolist(), strict=True)
         features = {names[j] if j < len(names) else j: value for j, value in entries}
         shown.append({"label": None if recipe.labels.none else recipe.labels.names.get(label, label), "features": features})
-    return recipe, shown, work.source.told
+    return recipe, shown, work.source.notes
 
 
 class Work:

@@ -56,7 +56,7 @@ class MatrixSource:
     kept   receives what the files keep of the rows, as batches of Arrow
     """
 
-    told = rejects = ()
+    notes = rejects = ()
     rereads = False
 
     def __init__(

@@ -48,7 +48,7 @@ class Source(Protocol):
     identity    what must be equal in a resumed run (JSON types); "inputs" lists [name, bytes, modification time]
     n_features  None: only reading tells
     held_bytes  memory in addition to what is resident once it is opened, and to blocks
-    told        a sentence for each guess that the user should know
+    notes       a sentence for each guess that the user should know
     counters    what was unusual in the rows yielded by `blocks` so far
     rejects     the first lines that were left out, with the reasons
     rereads     a resumed run must reread all rows: keys are numbered in order of appearance
@@ -74,7 +74,7 @@ class Source(Protocol):
     def n_features(self) -> int | None: ...
 
     @property
-    def told(self) -> Sequence[str]: ...
+    def notes(self) -> Sequence[str]: ...
 
     @property
     def counters(self) -> Mapping[str, int]: ...

@@ -67,10 +67,10 @@ class TableSource:
         options: ConvertOptions,
         sizes: Sizes = _SCORED,
         *,
-        told: Sequence[str] = (),
+        notes: Sequence[str] = (),
         raw: Raw | None = None,
     ) -> None:
-        self.files, self.maker, self.told, self._sizes, self._options = files, maker, told, sizes, options
+        self.files, self.maker, self.notes, self._sizes, self._options = files, maker, notes, sizes, options
         self._advice = "; raise --memory" if raw is None else ""  # which does not change the sizes of rows that are scored
         self._kept, self._same_columns, rule = None if raw is None else raw.kept, options.recipe is None, maker.recipe.labels
         words = rule.none or rule.words or rule.learned or rule.comparison
@@ -90,7 +90,7 @@ class TableSource:
             for file in files:
                 expect_room(options.memory, file.batch_bytes, file.name)
             recipe, notes = recipe_of(files, options)
-        return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, told=notes)
+        return cls(files, RowMaker(recipe, options, learn=options.recipe is None), options, notes=notes)
 
     @classmethod
     def scoring(cls, form: Format, paths: Sequence[str | Frame], recipe: Recipe, raw: Raw) -> Self:

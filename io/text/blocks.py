@@ -127,7 +127,7 @@ def _skip(stream: Bytes, offset: int, seekable: bool) -> int:
 class TextSource:
     """What sources of text have in common: the files, pipes, URLs and standard input named `paths`."""
 
-    told: Sequence[str] = ()
+    notes: Sequence[str] = ()
     rejects: Sequence[str] = ()
     rereads = False
     total_rows = None

@@ -59,8 +59,8 @@ class Alone(_Problems):
         here = before + k * delta
         f = loss.dual(here, target)
         if delta < 0.0:
-            for corner in range(loss.kinks()):
-                if here == loss.kink(corner):
+            for kink in range(loss.kinks()):
+                if here == loss.kink(kink):
                     f += 1.0
         return -f * delta
 

@@ -160,8 +160,8 @@ def slopes(loss, z_b, z, k, target, u, slope, curvature):
             here = z_b[i] + k[j] * delta
             f = loss.dual(here, y)
             if delta < 0.0:  # to the right of a kink
-                for corner in range(loss.kinks()):
-                    if here == loss.kink(corner):
+                for kink in range(loss.kinks()):
+                    if here == loss.kink(kink):
                         f += 1.0
             first, first_lost = compensated(first, first_lost, -f * delta * weight)
             second += loss.curvature(f, here, y) * delta * delta * weight  # it only guides Newton steps to an intercept

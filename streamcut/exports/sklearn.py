@@ -134,7 +134,7 @@ def learned(X: object, convert: Mapping[str, Any]) -> tuple[TableEncoder, sp.csr
     chunks = [chunk for chunk, _ in rows.blocks()]
     recipe = rows.recipe()
     assert recipe is not None
-    for sentence in rows.told:
+    for sentence in rows.notes:
         warn(sentence)
     encoder = TableEncoder(recipe, 1 << recipe.hash_bits if recipe.hash_bits is not None else len(recipe.names or ())).fit()
     return encoder, _matrix(chunks, encoder.n_features)

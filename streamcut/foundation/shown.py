@@ -6,24 +6,25 @@ For unknown names there are suggestions (`meant`).
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-    from numpy.typing import ArrayLike
 import logging
 import sys
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from html import escape
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from streamcut.errors import UsageError, spelled
 from streamcut.foundation.units import format_number
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+    from numpy.typing import ArrayLike
+
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"  # what a JSON text holds
 

@@ -97,7 +97,7 @@ class GridTraining:
 
     def _kept(self, problem: GridProblem, C: float, model: Model) -> Model:
         if problem.fold is not None:
-            model = replace(cast(Any, model), witnesses=())  # its bound is in the certificate; no training continues from it
+            model = replace(cast(Any, model), proofs=())  # its bound is in the certificate; no training continues from it
         if self.on_trained is not None:
             self.on_trained({"C": C, **problem.point}, problem.fold, model)
         return model

@@ -141,11 +141,11 @@ class BinaryJob(BundleJob, PathJob):
 
     def _model(self, solution: Solution, C: float, *, oracle: LinearOracle, manifest: Manifest) -> LinearModel:
         options, l1 = self.options, oracle.penalty.l1
-        witness = solution.witness.reduced(oracle.c_bar, l1)
+        proof = solution.proof.reduced(oracle.c_bar, l1)
         if options.l1_only:  # the final primal bounds ‖w‖₁
-            solution = replace(solution, lower_bound=witness.bound(oracle.c_bar, l1, solution.primal))
+            solution = replace(solution, lower_bound=proof.bound(oracle.c_bar, l1, solution.primal))
         return linear_model(
             options, replace(self.problem, C=float(C), l1=l1), manifest, solution.w, solution.history,
             constant=self._constant(manifest),
-            certificates=(certificate(solution, oracle, options, unit=oracle.unit),), witnesses=(witness,),
+            certificates=(certificate(solution, oracle, options, unit=oracle.unit),), proofs=(proof,),
         )  # fmt: skip

@@ -276,7 +276,7 @@ class ColumnsJob(PathJob):
         )  # fmt: skip
         if self.several or self.joint:
             assert self.risk.labels is not None
-            proved = list(zip(certificates, (answer.witness for answer in answers), strict=True))
+            proved = list(zip(certificates, (answer.proof for answer in answers), strict=True))
             W = np.empty((len(answers[0].w) // self.risk.width, len(self.risk.labels)))
             for k in range(0, W.shape[1], self.risk.width):
                 W[:, k : k + self.risk.width] = answers.pop(0).w.reshape(len(W), -1)
@@ -286,7 +286,7 @@ class ColumnsJob(PathJob):
         (answer,) = answers
         return linear_model(
             options, problem, manifest, answer.w, history, constant=constant, fixed={"lanes": len(self.lanes)},
-            certificates=certificates, witnesses=(answer.witness.reduced(answer.c_bar, l1),),
+            certificates=certificates, proofs=(answer.proof.reduced(answer.c_bar, l1),),
         )  # fmt: skip
 
 
@@ -352,10 +352,10 @@ class ColumnsTrainer:
         begin = BundleState.at_zero
         if reached is not None:
             run_log.info("dual ascent gains little; OCAS goes on from where it is")
-            begin = partial(started, Origin(reached.w, reached.witness), margins=True)
+            begin = partial(started, Origin(reached.w, reached.proof), margins=True)
             progress.hand_over()
         s = ocas.solve(last, progress, max_cuts=cuts, begin=begin)
-        answer = Answer(s.w, s.primal, s.raised, s.lower_bound, s.witness, last.c_bar, s.reason)
+        answer = Answer(s.w, s.primal, s.raised, s.lower_bound, s.proof, last.c_bar, s.reason)
         return columns.ColumnsSolution([answer], s.history, s.state), last
 
     def _thresholds(self) -> tuple[list[float], list[float] | None, int]:
@@ -381,4 +381,4 @@ def _with_bound_of(origin: Origin, answer: Answer, l1: float) -> Answer:
     if origin.cut is None:
         return answer
     bound = origin.cut.bound(answer.c_bar, l1)
-    return replace(answer, bound=bound, witness=origin.cut) if bound > answer.bound else answer
+    return replace(answer, bound=bound, proof=origin.cut) if bound > answer.bound else answer

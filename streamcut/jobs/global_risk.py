@@ -93,7 +93,7 @@ class GlobalJob(BundleJob, PathJob):
         problem = replace(self.problem, C=float(C))
         return linear_model(
             self.options, problem, manifest, solution.w, solution.history, constant=problem.bias,
-            certificates=(certificate(solution, oracle, self.options),), witnesses=(solution.witness,),
+            certificates=(certificate(solution, oracle, self.options),), proofs=(solution.proof,),
         )  # fmt: skip
 
 

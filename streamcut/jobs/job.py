@@ -188,6 +188,6 @@ def with_all_features(model: Model, data: OccurringDataset) -> Model:
         return replace(model, kernel=kernel, support=support)
     columns = model.weights.size // len(data.index)
     model = replace(model, weights=data.spread(model.weights))
-    columns = columns if len(model.witnesses) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
-    spread = (replace(witness, a=data.spread(witness.a.reshape(-1, columns)).reshape(-1)) for witness in model.witnesses)
-    return replace(model, witnesses=tuple(spread))
+    columns = columns if len(model.proofs) == 1 else 1  # of the one problem of all classes, in which a bias feature is last
+    spread = (replace(proof, a=data.spread(proof.a.reshape(-1, columns)).reshape(-1)) for proof in model.proofs)
+    return replace(model, proofs=tuple(spread))

@@ -23,19 +23,18 @@ from streamcut.foundation.shown import by_name
 from streamcut.foundation.systems import available_cpus
 from streamcut.foundation.units import parse_size, part_of
 from streamcut.io.manifest import Manifest, Statistics
-from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.certificate import Certificate, Cut, StopReason
+from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel
 from streamcut.models.model import Model
 from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.problem import ONE_VS_REST, Problem
 from streamcut.solvers.progress import Iteration, Progress, Solution, StoppingRule
+from streamcut.solvers.warm_start import Origin
 
 if TYPE_CHECKING:
     from streamcut.oracles.global_risk import GlobalOracle
     from streamcut.solvers.state import BundleState
-from streamcut.models.files import as_model
-from streamcut.oracles.decomposable import Cut
-from streamcut.solvers.warm_start import Origin
 
 _BUNDLE_NUMBERS = 16 << 20  # the default bundle holds at most this many float64 (128 MiB)
 _REACH = 16.0  # the least that a free intercept can move in a pass
@@ -244,12 +243,12 @@ def linear_model(
 
 def multiclass_model(
     options: TrainOptions, problem: Problem, manifest: Manifest, W: np.ndarray, history: Sequence[Iteration],
-    proved: Sequence[tuple[Certificate, Witness]], constant: float,
+    proved: Sequence[tuple[Certificate, Cut]], constant: float,
 ) -> LinearModel:  # fmt: skip
     """The model with weights W (D, K), `proved` of the joint problem or of each class; see `linear_model`."""
     return linear_model(
         options, problem, manifest, W, history, constant=constant, certificates=tuple(certificate for certificate, _ in proved),
-        witnesses=tuple(witness.reduced(certificate.c_bar, problem.l1) for certificate, witness in proved),
+        proofs=tuple(proof.reduced(certificate.c_bar, problem.l1) for certificate, proof in proved),
     )  # fmt: skip
 
 
@@ -334,7 +333,7 @@ def _weights(model: LinearModel, options: TrainOptions, manifest: Manifest, cons
 
 
 def _cuts(model: LinearModel, problem: Problem, manifest: Manifest, count: int) -> list[Cut | None]:
-    """The model's cuts of its mean loss where they are cuts of this problem, too; with λ, the witness kept is not a cut."""
+    """The model's cuts of its mean loss where they are cuts of this problem, too; with λ, the proof kept is not a cut."""
     theirs = model.problem if problem.free else replace(model.problem, C=problem.C)  # with a free intercept they hold for one C
     same = theirs == replace(problem, l1=0.0, l1_only=False) and model.fingerprint == manifest.fingerprint
-    return list(model.witnesses) if same and model.witnesses else [None] * count
+    return list(model.proofs) if same and model.proofs else [None] * count

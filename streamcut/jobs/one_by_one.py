@@ -91,7 +91,7 @@ class OneByOneTrainer:
             if models[-1].stop_reason is StopReason.INTERRUPTED and number + 1 < K:
                 raise Interrupted
         W = np.stack([np.append(model.weights, [model.intercept] * (job.options.bias != 0.0)) for model in models], axis=1)
-        proved, manifest = [(model.certificates[0], model.witnesses[0]) for model in models], self.runner.feed.data.manifest
+        proved, manifest = [(model.certificates[0], model.proofs[0]) for model in models], self.runner.feed.data.manifest
         problem = replace(job.problem, C=float(C), l1=models[0].problem.l1)
         return multiclass_model(job.options, problem, manifest, W, progress.history, proved, 1.0)
 

@@ -21,7 +21,7 @@ from streamcut.jobs.global_risk import check_weights
 from streamcut.jobs.linear import detail, linear_model
 from streamcut.losses.hinge import Inside
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.certificate import Certificate, Cut, StopReason
 from streamcut.models.linear import LinearModel
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.one_class import OneClassOracle
@@ -69,16 +69,16 @@ class OneClassJob(BinaryJob):
         C = penalty.c_bar / manifest.statistics.n_rows
         primal = objective(vectors.dot(w, w), len(w), C, loss)
         c_bar = C * manifest.statistics.n_rows
-        a, b, error = without_offset(solution.witness.a, solution.witness.b, solution.witness.error, nu, c_bar)
-        witness = Witness(a, b, error)
+        a, b, error = without_offset(solution.proof.a, solution.proof.b, solution.proof.error, nu, c_bar)
+        proof = Cut(a, b, error)
         options, reason = self.options, solution.reason
         proved = Certificate(
-            primal, witness.bound(c_bar), c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
+            primal, proof.bound(c_bar), c_bar, options.tol, options.tol_relative, reason is StopReason.CONVERGED, reason,
             raised=C * raised, detail=detail(reason, oracle),
         )  # fmt: skip
         return linear_model(
             options, replace(self.problem, C=float(C)), manifest, np.append(w[:-1], -rho), solution.history, constant=1.0,
-            fixed={"nu": nu}, certificates=(proved,), witnesses=(witness,),
+            fixed={"nu": nu}, certificates=(proved,), proofs=(proof,),
         )  # fmt: skip
 
 

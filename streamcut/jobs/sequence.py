@@ -83,7 +83,7 @@ class SequenceJob(BundleJob):
         return linear_model(
             options, options.problem(labels=self.risk.labels), manifest, solution.w[: -K * K].reshape(-1, K), solution.history,
             constant=options.bias, transitions=solution.w[-K * K :].reshape(K, K).copy(),
-            certificates=(certificate(solution, oracle, options),), witnesses=(solution.witness,),
+            certificates=(certificate(solution, oracle, options),), proofs=(solution.proof,),
         )  # fmt: skip
 
 

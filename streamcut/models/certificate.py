@@ -163,7 +163,7 @@ def certificate_of(certificates: Sequence[Certificate]) -> Certificate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Witness:
+class Cut:
     """The cutting plane whose dual value is the lower bound: the β-weighted average of the bundle's cuts.
 
     a  float64 (d, or d + 1 with a bias feature), b float: R(w) ≥ ⟨a, w⟩ + b for every w, hence
@@ -178,15 +178,15 @@ class Witness:
     error: CutError
 
     @classmethod
-    def none(cls, dimension: int) -> Witness:
-        """The witness of the bound 0: losses are not negative."""
+    def none(cls, dimension: int) -> Cut:
+        """The proof of the bound 0: losses are not negative."""
         return cls(np.zeros(dimension), 0.0, CutError(0.0, 0.0))
 
-    def reduced(self, c_bar: float, l1: float) -> Witness:
+    def reduced(self, c_bar: float, l1: float) -> Cut:
         """With 0 wherever that keeps the bound for this C̄ and λ, so that the file of a model with few weights is small."""
         if l1 == 0.0:
             return self
-        return Witness(np.where(np.abs(self.a) > threshold_below(l1, c_bar), self.a, 0.0), self.b, self.error)
+        return Cut(np.where(np.abs(self.a) > threshold_below(l1, c_bar), self.a, 0.0), self.b, self.error)
 
     def bound(self, c_bar: float, l1: float = 0.0, most: float | None = None) -> float:
         """At most min over w of ½‖w‖² + l1·‖w‖₁ + c_bar·(⟨a, w⟩ + b), less the possible rounding error; 0 is a

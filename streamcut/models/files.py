@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from streamcut.models.model import Model
 
 FORMAT = "streamcut model"
-FORMAT_VERSION = 6  # earlier versions have no `problem`
+FORMAT_VERSION = 7  # earlier ones name the proofs otherwise, or have no `problem`
 _PIECE = 1 << 18  # numbers written at a time
 _FIRST_MEMBER = b"meta.json.npy"
 _HEAD = 64  # bytes of a file in which that name stands

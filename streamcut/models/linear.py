@@ -10,7 +10,7 @@ import numpy as np
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import expect_shape
 from streamcut.loss_table import JOINT_LOSSES, LOG_ODDS
-from streamcut.models.certificate import Witness
+from streamcut.models.certificate import Cut
 from streamcut.models.few_rows import Row, row_scores
 from streamcut.models.link import Odds, OwnLink, Sigmoid, SoftmaxLink
 from streamcut.models.model import Model
@@ -22,13 +22,13 @@ class LinearModel(Model):
 
     weights    float64 (n_features,), or (n_features, K) for K classes
     intercept  a number, or float64 (K,): weights of the constant feature × its value `problem.bias`; of one class −ρ
-    witnesses  proofs of the lower bounds of `certificates`, none when they were not kept: slopes as long as `trained_weights`
+    proofs  proofs of the lower bounds of `certificates`, none when they were not kept: slopes as long as `trained_weights`
                flattened, or as one of its columns
     """
 
     weights: np.ndarray
     intercept: float | np.ndarray
-    witnesses: tuple[Witness, ...] = ()
+    proofs: tuple[Cut, ...] = ()
 
     kind: ClassVar[str] = "linear"
 

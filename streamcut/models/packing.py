@@ -25,7 +25,7 @@ _MODULES = {
     "KernelModel": "models.kernel",
     "Certificate": "models.certificate",
     "StopReason": "models.certificate",
-    "Witness": "models.certificate",
+    "Cut": "models.certificate",
     "DualPoint": "models.certificate",
     "CutError": "foundation.rounding",
     "Sigmoid": "models.link",

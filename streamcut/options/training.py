@@ -106,7 +106,7 @@ class TrainDeclarations:
         choices=("pairs", "queries"), tasks=("ranking",), solvers="cutting-planes newton", tried=("queries",), setting=True)
     # a path, or a model in memory
     warm_start: Any = _learnt(None, "Start from this model instead of zero.", python="A path, or a model in memory. Linear "
-        "solvers take its weights, and on the same data its witness; bsca and bsgd its support vectors and steps, and rows of "
+        "solvers take its weights, and on the same data its proof; bsca and bsgd its support vectors and steps, and rows of "
         "other data count as seen before.", metavar="FILE", tasks=SINGLE, solvers="linear budgeted")
     validation: Any = _learnt(None,
         "Rows to measure models on, in any form `evaluate` takes; kernel solvers do so as they go.",

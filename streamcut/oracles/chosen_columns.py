@@ -19,8 +19,8 @@ from streamcut.foundation.chunk import Chunk
 from streamcut.io.manifest import Manifest
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
+from streamcut.models.certificate import Cut
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, ScorePass, SlopesPass
 

@@ -15,6 +15,7 @@ from streamcut.execution.row_state import CacheSize
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, UNSEEN, CutError, Drift, above, gamma, loss_above
 from streamcut.losses.pointwise import Column, ColumnsRisk, values_of
+from streamcut.models.certificate import Cut
 from streamcut.oracles.columns_cache import ColumnsCache, Sweeps, solve_at_once, solving_bytes
 from streamcut.oracles.columns_passes import (
     AscentPass,
@@ -26,7 +27,6 @@ from streamcut.oracles.columns_passes import (
     SweepsPass,
     kinds_of,
 )
-from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 
 ORDER = RandomOrder(nnz=1 << 16, batch=32)  # rows of a group stay in the second cache level
@@ -43,14 +43,14 @@ _LONGER = 1.0 + 1e-6  # a length that was computed in float64
 class Start:
     """Where a pass starts, for the A active columns: `W` (D, A) is scored, steps begin at `running` (D, A).
 
-    stretch (A)  σ: steps are those for σC; enough (A): sweeps end when one gains no more than this
+    sigma (A)  σ: steps are those for σC; enough (A): sweeps end when one gains no more than this
     at_once (A)  whether to solve for all cached rows at once before sweeps, with few features; None: for no column
     pulls (A)    C U of a free intercept before the pass, None if it is not free
     """
 
     W: np.ndarray
     running: np.ndarray
-    stretch: np.ndarray
+    sigma: np.ndarray
     enough: np.ndarray
     at_once: np.ndarray | None = None
     pulls: np.ndarray | None = None
@@ -150,13 +150,13 @@ class ColumnsOracle(LinearOracle):
         """The penalised numbers of w: all but a free intercept, the last."""
         return slice(0, self.dimension - self.free)
 
-    def first_stretches(self) -> np.ndarray:
+    def first_sigmas(self) -> np.ndarray:
         """σ of the first accelerated pass of each active column; 1: plain steps are short enough."""
         whole = max(1.0, self._loss.least_curvature) if self._loss.smooth else self.unit
         most = 1.0
         if self.shares_come_from_each_other:
             most, whole = _MOST / self.lanes, _LONGER_STEPS * whole
-        return np.array([min(most, self.stretch_for(C, whole)) for C in self.costs.tolist()])
+        return np.array([min(most, self.sigma_for(C, whole)) for C in self.costs.tolist()])
 
     @property
     def shares_come_from_each_other(self) -> bool:
@@ -210,7 +210,7 @@ class ColumnsOracle(LinearOracle):
         """One pass, then sweeps: the changes in U, b and the running weights. The first pass learns the `weights`."""
         first = self.total_weight == 0.0
         statistics, lanes = self._runner.feed.data.manifest.statistics, self.lanes
-        columns = self.places(self.active, self.costs * start.stretch * lanes)
+        columns = self.places(self.active, self.costs * start.sigma * lanes)
         versions, seed = (self._version, 1 - self._version), (self.passes, self._seed)
         streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
         work = AscentPass(

@@ -18,7 +18,7 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import UNSEEN, Drift, Grids, RowScale, above, loss_above
 from streamcut.io.manifest import Statistics
-from streamcut.models.certificate import Witness
+from streamcut.models.certificate import Cut
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.oracles.row_passes import CutSums, Totals
@@ -50,7 +50,6 @@ class KeptRows(Kept):
         self._runner.row_state.release(0, self._runner.row_state.n_rows)
 
 
-Cut = Witness  # a cutting plane of the mean loss; a model keeps the one of its bound
 _LONGER = 1.0 + 1e-6  # squares of rows were summed in float64
 
 
@@ -136,7 +135,7 @@ class DecomposableOracle(KeptRows):
         """From the next pass on compute cuts with nearly exact sums, at twice the work; False if they are, or cannot be."""
         return False
 
-    def stretch_for(self, C: float, whole: float = 1.0) -> float:
+    def sigma_for(self, C: float, whole: float = 1.0) -> float:
         """σ of the first accelerated pass with this C; 1: plain. `whole` is the curvature at which a share moves by 1."""
         statistics = self._runner.feed.data.manifest.statistics
         length = float(self._magnitudes.sum()) / self.total_weight

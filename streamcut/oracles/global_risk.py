@@ -30,8 +30,9 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, Drift, Grids, above, gamma
 from streamcut.losses.scores import OneGroupRisk
+from streamcut.models.certificate import Cut
 from streamcut.models.checkpoint import StoredCheckpoint
-from streamcut.oracles.decomposable import Cut, KeptRows, row_scale
+from streamcut.oracles.decomposable import KeptRows, row_scale
 from streamcut.oracles.global_passes import LabelPass, ScoresPass, SumPass
 from streamcut.oracles.groups import GroupRisk, Groups, OneGroup
 from streamcut.oracles.sorted_scores import RowBlocks

@@ -16,7 +16,8 @@ from streamcut.execution.passes import Pass
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import Drift, above, gamma, loss_above, spacing
 from streamcut.losses.pointwise import PointwiseRisk
-from streamcut.oracles.decomposable import Cut, DecomposableOracle, longest
+from streamcut.models.certificate import Cut
+from streamcut.oracles.decomposable import DecomposableOracle, longest
 from streamcut.oracles.row_passes import Equal, RowPass, ScorePass, SlopesPass, StepPass, Totals, first_of, row_arrays
 
 _LEAST_UNIT = 1e-6  # of the mean loss at w = 0

@@ -16,7 +16,8 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.rounding import EPSILON, CutError, above, gamma
 from streamcut.losses.loss import Loss
-from streamcut.oracles.decomposable import Cut, longest
+from streamcut.models.certificate import Cut
+from streamcut.oracles.decomposable import longest
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import RowPass, ScorePass
 

@@ -12,7 +12,7 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk
 from streamcut.losses.pairs import Cells, Pairs, PairsOfLevels
-from streamcut.oracles.decomposable import Cut
+from streamcut.models.certificate import Cut
 from streamcut.oracles.global_passes import SumPass
 from streamcut.oracles.global_risk import GlobalOracle
 from streamcut.oracles.second_order import dense_rows, quadratic_minimum

@@ -21,8 +21,8 @@ from streamcut.losses.huber import Huber
 from streamcut.losses.loss import Loss
 from streamcut.losses.pointwise import PointwiseRisk
 from streamcut.losses.smoothed import Smoothed, Widened
+from streamcut.models.certificate import Cut
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.linear import LinearOracle
 from streamcut.oracles.row_passes import CutSums, ScorePass, SlopesPass
 

@@ -17,8 +17,9 @@ from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import Grids
 from streamcut.losses.sequence import SequenceRisk
+from streamcut.models.certificate import Cut
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.oracles.row_passes import CutSums, Totals, targets
 
 _ROWS = 1024  # rows moved at a time

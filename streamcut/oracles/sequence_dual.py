@@ -20,8 +20,8 @@ from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, gamma
 from streamcut.io.manifest import Statistics
 from streamcut.losses.sequence import SequenceRisk
+from streamcut.models.certificate import Cut
 from streamcut.models.kept import Kept
-from streamcut.oracles.decomposable import Cut
 from streamcut.oracles.sequence import SequenceOracle, SequenceScorePass, SequenceSums
 
 VECTORS = 7  # dense vectors of a worker: two cuts, the running w, a buffer for a step, and the cuts of a waiting lane

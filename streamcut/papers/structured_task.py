@@ -15,8 +15,9 @@ from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Runner
 from streamcut.foundation.chunk import Chunk, group_starts
 from streamcut.foundation.rounding import CutError, above, gamma
+from streamcut.models.certificate import Cut
 from streamcut.oracles import row_passes
-from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.oracles.row_passes import CutSums, Totals
 from streamcut.solvers.loop import begun, iterated
 from streamcut.solvers.progress import Progress, Solution

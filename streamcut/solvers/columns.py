@@ -40,12 +40,12 @@ from streamcut.compiled.vectors import dot
 from streamcut.errors import UsageError
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import objective, plane_doubt
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.certificate import Cut, StopReason
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.oracles.columns_passes import ColumnSums
 from streamcut.solvers.columns_bounds import add_shares, centre, search, take_bounds, to_the_scored
 from streamcut.solvers.columns_state import Answer, Guard, Line, State
-from streamcut.solvers.progress import Iteration, Progress, Standing, StoppingRule
+from streamcut.solvers.progress import Iteration, Progress, StoppingRule, Values
 from streamcut.solvers.warm_start import Origin
 
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
@@ -158,7 +158,7 @@ def _answers(s: State, oracle: ColumnsOracle, reason: StopReason, last: int) -> 
         zero, costs = np.zeros(oracle.size), oracle.costs
         for a, (column, loss) in enumerate(zip(waiting, oracle.losses_at_zero().tolist(), strict=True)):
             F, c_bar = objective(0.0, len(zero), float(costs[a]), loss), float(costs[a] * oracle.totals[a])
-            nothing = Witness.none(oracle.costly.stop * oracle.risk.width)
+            nothing = Cut.none(oracle.costly.stop * oracle.risk.width)
             answers[column] = Answer(zero, F, 0.0, 0.0, nothing, c_bar, reason, last, ((F, 0.0),))
     return [answers[column] for column in range(len(oracle.columns))]
 
@@ -203,7 +203,7 @@ def _placed(s: State, oracle: ColumnsOracle, count: int, origins: Sequence[Origi
 
 def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> None:
     """The lines of columns that begin, at w = 0 or with the proof of their origin: then G is its cut."""
-    table = oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_stretches().tolist(), oracle.totals.tolist()
+    table = oracle.costs.tolist(), oracle.losses_at_zero().tolist(), oracle.first_sigmas().tolist(), oracle.totals.tolist()
     l1s = [0.0] * len(oracle.active) if oracle.l1s is None else oracle.l1s.tolist()
     for a, origin in first.items():
         C, loss, sigma, M = (values[a] for values in table)
@@ -254,10 +254,10 @@ def _iterate(s: State, oracle: ColumnsOracle, *, stuck: bool) -> None:
         if line.solved is not None:
             s.of(W, a)[:] = line.solved.reshape(-1, oracle.risk.width)
     first = np.array([not line.trace for line in s.lines])
-    stretch = np.array([line.stretch for line in s.lines])
-    enough = ENOUGH * np.where(first, oracle.costs, stretch * np.array([line.gap for line in s.lines]))
+    sigma = np.array([line.sigma for line in s.lines])
+    enough = ENOUGH * np.where(first, oracle.costs, sigma * np.array([line.gap for line in s.lines]))
     at_once = np.array([line.guard.solves for line in s.lines]) & ~first
-    sums = oracle.ascend(Start(W, s.y, stretch, enough, at_once, oracle.costs * s.U[-1] if oracle.free else None))
+    sums = oracle.ascend(Start(W, s.y, sigma, enough, at_once, oracle.costs * s.U[-1] if oracle.free else None))
     _after(s, oracle, sums, W, stuck=first | stuck)
 
 
@@ -275,9 +275,9 @@ def _after(s: State, oracle: ColumnsOracle, sums: ColumnSums, W: np.ndarray, *, 
     e = np.empty(A)
     for a, line in enumerate(s.lines):
         if line.guard.hands_over(line.gap) or line.guard.plain or stuck[a]:
-            e[a], line.stretch = 1.0, 1.0 if line.guard.plain else line.guard.first
+            e[a], line.sigma = 1.0, 1.0 if line.guard.plain else line.guard.first
         else:
-            e[a], line.stretch = -np.expm1(-line.stretch), 2.0 * line.stretch / (2.0 + line.stretch)
+            e[a], line.sigma = -np.expm1(-line.sigma), 2.0 * line.sigma / (2.0 + line.sigma)
         line.solved = sums.solved.get(a) if line.guard.plain and line.k > 0.0 else None
     vectors.towards(s.y, sums.w, 1.0, s.U, s.each(C), s.each(e))
     for a, line in enumerate(s.lines):
@@ -342,9 +342,9 @@ def _note(s: State, oracle: ColumnsOracle, progress: Progress) -> StopReason | N
     primal = sum(line.best for line in s.lines) + sum(answer.primal for answer in s.answers.values())
     bound = sum(line.bound for line in s.lines) + sum(answer.bound for answer in s.answers.values())
     steps = float(np.mean([line.k for line in s.lines] or [0.0]))
-    standing = Standing.of_all((line.standing for line in s.lines), stage=float(len(s.answers)))
+    values = Values.of_all((line.values for line in s.lines), stage=float(len(s.answers)))
     before = len(progress.history)
-    reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, standing, oracle.named)
+    reason = progress.note(primal, bound, steps, 2 * len(s.lines), oracle, values, oracle.named)
     if len(progress.history) > before:
         for line in s.lines:
             line.began = line.began if line.trace else before

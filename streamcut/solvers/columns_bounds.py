@@ -19,9 +19,9 @@ from streamcut.bundle.intercept import Interval, best_intercept
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.execution.runner import Interrupted
 from streamcut.foundation.rounding import CutError, absolute_above, combined, combined_square, dual_value, objective
+from streamcut.models.certificate import Cut
 from streamcut.oracles.columns import ColumnsOracle, Start
 from streamcut.oracles.columns_passes import ColumnSums
-from streamcut.oracles.decomposable import Cut
 from streamcut.solvers.columns_state import State
 from streamcut.solvers.progress import StoppingRule
 

@@ -10,12 +10,12 @@ import numpy as np
 from streamcut.bundle.intercept import Interval
 from streamcut.compiled import columns_vectors as vectors
 from streamcut.foundation.rounding import CutError
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.certificate import Cut, StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
 from streamcut.oracles.columns import ColumnsOracle
 from streamcut.oracles.columns_passes import constants
-from streamcut.solvers.progress import Iteration, Standing
+from streamcut.solvers.progress import Iteration, Values
 
 _WINDOW, _LEAST = 4, 8  # passes by which a kind is judged; its least number
 # Of the gap, by the first plain pass with a smooth loss (0.03 and less with text, 0.09 and less dna, 0.06 to 0.7 a9a, which
@@ -83,7 +83,7 @@ class Answer:
     primal: float
     raised: float
     bound: float
-    witness: Witness
+    proof: Cut
     c_bar: float
     reason: StopReason
     began: int = 0
@@ -96,7 +96,7 @@ class Line:
 
     taken   subtracted from the bound for rounding
     guard   selects the kind of the next pass: a plain one starts from the weights of the shares, with σ = 1
-    stretch  σ of the next pass
+    sigma  σ of the next pass
     held    (w, F, raised) of a better point, if rounding has raised F since
     solved  scored by the next pass in place of y: the w that solves for cached rows
     from_model  whether `solved` are the weights of a model: they become the best point as they are
@@ -107,7 +107,7 @@ class Line:
     """
 
     guard: Guard
-    stretch: float
+    sigma: float
     F: float = np.inf
     raised: float = 0.0
     bound: float = 0.0
@@ -133,11 +133,11 @@ class Line:
         return self.best - self.bound
 
     @property
-    def standing(self) -> Standing:
+    def values(self) -> Values:
         """The quantities that change from pass to pass."""
         raised = self.raised if self.held is None or self.held[1] > self.F else self.held[2]
         unproved = self.gap - 2.0 * (self.taken + raised)
-        return Standing(self.F, self.bound, self.taken + self.raised, unproved)
+        return Values(self.F, self.bound, self.taken + self.raised, unproved)
 
 
 @dataclass(slots=True, eq=False)
@@ -216,14 +216,14 @@ class State(Kept):
             s.answers = {int(column): answer for column, answer in s.answers.items()}
             return s
 
-    def proof(self, a: int, M: float) -> Witness:
+    def proof(self, a: int, M: float) -> Cut:
         """G of column a as a cut of its mean loss, M its row weight; and the interval of its free intercept, if it has one."""
         slope, b, line = self.of(self.G, a).reshape(-1) / -M, float(self.offsets[a]) / M, self.lines[a]
         if line.within is None:
-            return Witness(slope, b, line.error)
+            return Cut(slope, b, line.error)
         if not line.within.bounded:
-            return Witness.none(len(slope) - 1)
-        return Witness(slope[:-1].copy(), *line.within.settled(b, line.error, float(slope[-1])))
+            return Cut.none(len(slope) - 1)
+        return Cut(slope[:-1].copy(), *line.within.settled(b, line.error, float(slope[-1])))
 
 
 def history_of(answers: Sequence[Answer], history: list[Iteration]) -> list[Iteration]:

@@ -33,7 +33,7 @@ def iterated(
 ) -> Solution:
     """Call `iterate`, which moves `s`, until `progress` stops it."""
     try:
-        while (reason := progress.note(*s.claim, s.k, len(s.bundle), oracle, s.standing)) is None:
+        while (reason := progress.note(*s.claim, s.k, len(s.bundle), oracle, s.values)) is None:
             progress.keep(s, oracle)
             iterate()
     except Interrupted:

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamcut.execution.feed import Traffic
 from streamcut.foundation.units import format_bytes
-from streamcut.models.certificate import StopReason, Tolerance, Witness, only_rounding
+from streamcut.models.certificate import Cut, StopReason, Tolerance, only_rounding
 from streamcut.models.checkpoint import Checkpoints, StoredCheckpoint
 from streamcut.models.kept import Kept
 
@@ -24,7 +24,7 @@ _PASSES = 10  # without either
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Values:
     """The progress of a method: F(w_b), and the master problem's value.
 
     error: by which both were moved apart for rounding (streamcut.foundation.rounding). unproved: the excess of the reported gap,
@@ -39,7 +39,7 @@ class Standing:
     stage: float = 0.0
 
     @classmethod
-    def of_all(cls, parts: Iterable[Standing], stage: float) -> Standing:
+    def of_all(cls, parts: Iterable[Values], stage: float) -> Values:
         """The progress of several problems together."""
         all_ = list(parts)
         primal, value = sum(part.primal for part in all_), sum(part.value for part in all_)
@@ -59,9 +59,9 @@ class Standstill:
     primal: float = 0.0
     value: float = 0.0
     stage: float | None = None
-    now: Standing | None = None
+    now: Values | None = None
 
-    def see(self, now: Standing) -> None:
+    def see(self, now: Values) -> None:
         """Update after another pass."""
         self.now = now
         moves = _MOVES * abs(now.primal)
@@ -189,7 +189,7 @@ class StoppingRule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """w (D,) with F(w) = primal, the bound and its witness, why the solver stopped, and all iterations.
+    """w (D,) with F(w) = primal, the bound and its proof, why the solver stopped, and all iterations.
 
     state   from which the solver continues with another C (streamcut.solvers.state)
     raised  added to F for rounding
@@ -198,7 +198,7 @@ class Solution:
     w: np.ndarray
     primal: float
     lower_bound: float
-    witness: Witness
+    proof: Cut
     reason: StopReason
     history: list[Iteration]
     state: Any = None
@@ -309,20 +309,20 @@ class Progress:
         return self.rule
 
     def note(
-        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, standing: Standing, classes: str = "",
+        self, primal: float, lower_bound: float, step: float, cuts: int, oracle, values: Values, classes: str = "",
     ) -> StopReason | None:  # fmt: skip
         """Record an iteration of a solver on `oracle`; returns why to stop, or None.
 
-        `standing` holds the quantities that move; `classes` as in Iteration.
+        `values` holds the quantities that move; `classes` as in Iteration.
         The first call of a resumed run records nothing: this iteration is in the history already.
         """
         seconds = self.seconds
         c_bar = oracle.c_bar
         if self._resumed:
             self._resumed = False
-            self.standstill.now = standing
+            self.standstill.now = values
         else:
-            self.standstill.see(standing)
+            self.standstill.see(values)
             self._record(primal, lower_bound, step, cuts, seconds, oracle, c_bar, classes)
         now = self.history[-1]
         reason = self.rule.reason(now.primal, now.lower_bound, c_bar, now.passes, seconds)

@@ -14,11 +14,11 @@ from streamcut.bundle.intercept import Interval
 from streamcut.bundle.penalty import L2
 from streamcut.compiled import vectors
 from streamcut.foundation.rounding import CutError
-from streamcut.models.certificate import StopReason, Witness
+from streamcut.models.certificate import Cut, StopReason
 from streamcut.models.checkpoint import StoredCheckpoint
 from streamcut.models.kept import Kept
-from streamcut.oracles.decomposable import Cut, DecomposableOracle
-from streamcut.solvers.progress import Iteration, Solution, Standing, StoppingRule
+from streamcut.oracles.decomposable import DecomposableOracle
+from streamcut.solvers.progress import Iteration, Solution, StoppingRule, Values
 
 RISK = 0.01  # of the gap: if rounding in a step may add more than that to F, the point before it is kept
 
@@ -63,7 +63,7 @@ def qp_tolerance(rule: StoppingRule, primal: float, c_bar: float) -> float:
 @dataclass(slots=True)
 class BundleState(Kept):
     """`w_b` the best point, `loss` Σ u_i ℓ_i there and `F_b` F, both upper bounds; `w` the last solution of the master problem;
-    `bound` and its witness.
+    `bound` and its proof.
 
     value    of the master problem; the bound may be a better one, from elsewhere
     taken    subtracted from that value for rounding; proved: from the bound; raised: added to F_b for that of its loss
@@ -79,7 +79,7 @@ class BundleState(Kept):
     F_b: float
     w: np.ndarray
     bound: float
-    witness: Witness
+    proof: Cut
     k: float = 1.0
     stepped: bool = False
     value: float = 0.0
@@ -89,7 +89,7 @@ class BundleState(Kept):
     scored: np.ndarray | None = None
     best: Best = field(init=False)
     kept = (
-        "w_b", "w", "loss", "F_b", "raised", "bound", "witness", "k", "stepped", "value", "taken", "proved", "scored", "better",
+        "w_b", "w", "loss", "F_b", "raised", "bound", "proof", "k", "stepped", "value", "taken", "proved", "scored", "better",
         "narrowed",
     )  # fmt: skip
 
@@ -107,7 +107,7 @@ class BundleState(Kept):
         D = len(w_b) - oracle.penalty.free
         bundle = Bundle(D, oracle.c_bar, max_cuts, oracle.penalty)
         F = oracle.penalty.objective(w_b, oracle.C, loss)
-        return cls(bundle, w_b, loss, F, np.zeros(len(w_b)), 0.0, Witness.none(D), raised=oracle.C * oracle.raised)
+        return cls(bundle, w_b, loss, F, np.zeros(len(w_b)), 0.0, Cut.none(D), raised=oracle.C * oracle.raised)
 
     @classmethod
     def at_zero(cls, oracle: DecomposableOracle, max_cuts: int, rule: StoppingRule) -> BundleState:
@@ -211,21 +211,21 @@ class BundleState(Kept):
         self._offer(master.a, master.b, master.error)
         doubtful = master.qp_gap > CAREFUL * (self.F_b - self.bound) or self._careful
         if doubtful and self.penalty.partial:
-            a, b, error = self.witness.a, self.witness.b, self.witness.error
+            a, b, error = self.proof.a, self.proof.b, self.proof.error
             self._offer(*self.bundle.newest_with(a, b, error, math.sqrt(2.0 * self.F_b)))
 
     def _offer(self, a: np.ndarray, b: float, error: CutError) -> None:
         """Adopt the bound of a cut, if it is better."""
         bound, computed = self.penalty.bound(self.bundle.c_bar, a, b, error)
         if bound > self.bound:
-            self.bound, self.witness, self.proved = bound, Witness(a, b, error), computed - bound
+            self.bound, self.proof, self.proved = bound, Cut(a, b, error), computed - bound
 
     @property
-    def standing(self) -> Standing:
+    def values(self) -> Values:
         """The quantities that change from pass to pass."""
         c_bar = self.bundle.c_bar
         unproved = self.best.F - self.bound - 2.0 * (self.proved + self.best.raised)
-        return Standing(self.F_b, self.value, self.taken + self.raised, unproved, c_bar)
+        return Values(self.F_b, self.value, self.taken + self.raised, unproved, c_bar)
 
     def move_to(self, C: float, penalty: L2, oracle: DecomposableOracle, rule: StoppingRule) -> None:
         """Continue with another C and penalty: the best point and the cuts stay, F and the bound are recomputed. No pass."""
@@ -236,7 +236,7 @@ class BundleState(Kept):
         self.best = Best(self.w_b, self.F_b, self.raised)
         self.bundle.scale(oracle.c_bar, penalty)
         self.bound = self.proved = 0.0
-        self.witness = Witness.none(self.bundle.dimension)
+        self.proof = Cut.none(self.bundle.dimension)
         self.solve_master(rule)
 
     def fewest_weights(self, oracle: Any, rule: StoppingRule) -> tuple[np.ndarray, float, float] | None:
@@ -253,7 +253,7 @@ class BundleState(Kept):
     def solution(self, reason: StopReason, history: list[Iteration], oracle: DecomposableOracle, rule: StoppingRule) -> Solution:
         sparser = self.fewest_weights(oracle, rule) if reason is StopReason.CONVERGED else None
         w, F, raised = sparser or (self.best.w, self.best.F, self.best.raised)
-        return Solution(w, F, self.bound, self.witness, reason, history, self, raised)
+        return Solution(w, F, self.bound, self.proof, reason, history, self, raised)
 
     @property
     def better(self) -> Best | None:

@@ -1,6 +1,6 @@
 """Warm start: a bundle method that starts from the weights of a model instead of zero.
 
-Given     weights, and for the same data and risk a cutting plane from the end of training (its witness), for any C.
+Given     weights, and for the same data and risk a cutting plane from the end of training (its proof), for any C.
 Returns   the state of a solver after one pass: w_b = the weights, the cut there in the bundle.
 
 A cutting plane bounds the mean risk, which does not depend on C: the given one is a bound at once. ocas and cpa also add it to
@@ -19,8 +19,8 @@ import numpy as np
 from streamcut.compiled import vectors
 from streamcut.errors import UsageError
 from streamcut.foundation.rounding import plane_doubt
-from streamcut.models.certificate import Witness
-from streamcut.oracles.decomposable import Cut, DecomposableOracle
+from streamcut.models.certificate import Cut
+from streamcut.oracles.decomposable import DecomposableOracle
 from streamcut.solvers.progress import StoppingRule
 from streamcut.solvers.state import BundleState
 
@@ -53,10 +53,10 @@ class Origin:
             # with a free intercept the cut is valid on its interval
             if not oracle.penalty.free and says > loss / oracle.total_weight:
                 raise UsageError("warm_start: the model's cutting plane does not hold on this data; start without the model")
-            witness = Witness(a, b, error)
+            proof = Cut(a, b, error)
             state.bound = max(0.0, oracle.penalty.bound(oracle.c_bar, a, b, error)[0])
             if state.bound > 0.0:
-                state.witness = witness
+                state.proof = proof
         return state
 
 

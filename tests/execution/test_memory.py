@@ -102,7 +102,7 @@ def test_a_model_of_many_classes_is_written_without_a_copy_of_what_it_has(tmp_pa
     save_model(trained, path)
     for model in (trained, load_model(path)):
         dense = replace(model, weights=rng.normal(size=model.weights.shape))
-        for each in dense.witnesses:
+        for each in dense.proofs:
             each.a[:] = rng.normal(size=each.a.shape)
         tracemalloc.start()
         try:
@@ -113,7 +113,7 @@ def test_a_model_of_many_classes_is_written_without_a_copy_of_what_it_has(tmp_pa
         assert peak < 0.6 * dense.weights.nbytes  # pieces of 2 MB, one byte for a number
         with np.load(path) as stored:
             assert np.array_equal(stored["weights"], dense.weights)
-            assert all(np.array_equal(stored[f"witnesses.{k}.a"], each.a) for k, each in enumerate(dense.witnesses))
+            assert all(np.array_equal(stored[f"proofs.{k}.a"], each.a) for k, each in enumerate(dense.proofs))
 
 
 # --- commands that use a model --------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def test_a_model_says_what_it_takes_before_it_takes_it(folder, tmp_path, run):
     model = load_model(folder / "m.npz")
     weights = np.zeros(5_000_000)
     weights[7] = 0.1
-    save_model(replace(model, weights=weights, witnesses=()), tmp_path / "wide.npz")
+    save_model(replace(model, weights=weights, proofs=()), tmp_path / "wide.npz")
     sizes: list[int] = []
     assert (load_model(tmp_path / "wide.npz", sizes.append).weights == weights).all()
     assert (tmp_path / "wide.npz").stat().st_size < 10**6

@@ -73,7 +73,7 @@ def test_training_goes_on_from_the_better_model_and_its_bound(tmp_path, intercep
     found = streamcut.certify(model, (X, y), 4)
     streamcut.save_model(found.better, tmp_path / "better.npz")
     better = streamcut.load_model(tmp_path / "better.npz")
-    assert better.witnesses[0].bound(better.certificate.c_bar) == pytest.approx(found.certificate.lower_bound, rel=1e-12)
+    assert better.proofs[0].bound(better.certificate.c_bar) == pytest.approx(found.certificate.lower_bound, rel=1e-12)
     options = {"free": {"intercept": "free"}, "none": {"bias": 0.0}, "regularised": {"bias": 1.0}}[intercept]
     options |= {"loss": "logistic", "solver": "bundle-dca", "tol": None, "tol_relative": 1e-4}
     warm = streamcut.train((X, y), warm_start=better, **options)

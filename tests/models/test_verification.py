@@ -61,7 +61,7 @@ def test_no_forged_record_is_accepted(kind):
 @pytest.mark.parametrize("kind", ["hinge", "softmax", "ranking", "f1", "huber", "squared", "poisson"])
 def test_rows_alone_prove_the_bound_of_every_task(kind):
     model, rows = forged_models.trained(kind)
-    found = verify(replace(model, witnesses=()), forged_models.dataset(rows))
+    found = verify(replace(model, proofs=()), forged_models.dataset(rows))
     assert found.outcome == "reached"
     assert 0.0 < found.passes <= 100
     least = forged_models.trained(kind, tol=1e-9, tol_relative=None)[0]

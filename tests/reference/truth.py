@@ -23,7 +23,7 @@ from streamcut import train
 from streamcut.bundle.penalty import penalty_of
 from streamcut.io.memory import MemoryDataset
 from streamcut.loss_table import LABELLING_LOSSES, ROW_LOSSES
-from streamcut.models.certificate import Certificate, StopReason, Witness
+from streamcut.models.certificate import Certificate, Cut, StopReason
 
 CLASSES = {"crammer-singer": {}, "softmax": {"loss": "softmax"}}
 _REST = ("hinge", "squared-hinge", "logistic")
@@ -54,10 +54,10 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True)
 class Claimed:
-    """A certificate with its witness, and the weights that it is of, flat."""
+    """A certificate with its proof, and the weights that it is of, flat."""
 
     certificate: Certificate
-    witness: Witness | None
+    proof: Cut | None
     weights: list[arb]
     l1: float = 0.0
 
@@ -107,8 +107,8 @@ def false_claims(stated: Problem, claimed: Claimed) -> Iterator[tuple[str, str]]
         yield "stop", f"converged with a gap of {claim.gap!r} where {claim.tolerance.gap!r} was asked for"
     if claim.converged != (claim.stop_reason is StopReason.CONVERGED):
         yield "stop", f"{claim.stop_reason}, and converged is {claim.converged}"
-    if claim.stop_reason is StopReason.STALLED and claimed.witness is not None:
-        own = claimed.witness
+    if claim.stop_reason is StopReason.STALLED and claimed.proof is not None:
+        own = claimed.proof
         true, computed = penalty_of(claimed.l1).bound(claim.c_bar, own.a, own.b, own.error)
         rounding = 2.0 * (claim.raised + max(0.0, computed - max(true, 0.0)))
         if bool(above > arb(rounding) + arb(claim.primal) * arb("1e-12")):
@@ -178,7 +178,7 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
             if u
         ]
         terms += _absolute(len(rows[0]), l1, len(rows[0]) - free)
-        claimed = Claimed(model.certificate, next(iter(model.witnesses), None), _weights(model, given.bias), l1)
+        claimed = Claimed(model.certificate, next(iter(model.proofs), None), _weights(model, given.bias), l1)
         return [(Problem(len(rows[0]), terms, free), claimed)]
 
     return Case(given.kind, data, options, problems)
@@ -251,7 +251,7 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
                     for term in row_loss(CLASSES[kind]["loss"], {}, x, 1.0 if t == k else -1.0, p)
                 ]  # fmt: skip
                 terms += _absolute(D, l1, D - free)
-                found.append((Problem(D, terms, free), Claimed(model.certificates[k], model.witnesses[k], W[k], l1)))
+                found.append((Problem(D, terms, free), Claimed(model.certificates[k], model.proofs[k], W[k], l1)))
             return found
         joint: list[Term] = []
         for x, t, p, u in zip(X, places, price, given.weight, strict=True):
@@ -309,7 +309,7 @@ def _structured(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.
                 ]
             return [(stated, Claimed(claim, None, [*flat, *(arb(v) for v in model.transitions.ravel().tolist())]))]
         stated = Problem(len(rows[0]), _of_all(kind, rows, y, qid, c_bar))
-        return [(stated, Claimed(claim, next(iter(model.witnesses), None), _weights(model, given.bias)))]
+        return [(stated, Claimed(claim, next(iter(model.proofs), None), _weights(model, given.bias)))]
 
     return Case(given.kind, data, options, problems)
 

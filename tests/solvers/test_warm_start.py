@@ -65,6 +65,6 @@ def test_a_file_that_is_missing_or_whose_proof_does_not_hold_is_no_start(tmp_pat
     with pytest.raises(NotFoundError, match="cannot read"):
         train(DATA, warm_start=str(tmp_path / "none.npz"))
     model = train(DATA)
-    save_model(replace(model, witnesses=(replace(model.witnesses[0], b=model.witnesses[0].b + 1.0),)), tmp_path / "m.npz")
+    save_model(replace(model, proofs=(replace(model.proofs[0], b=model.proofs[0].b + 1.0),)), tmp_path / "m.npz")
     with pytest.raises(UsageError, match="does not hold on this data"):
         train(DATA, warm_start=str(tmp_path / "m.npz"))

@@ -49,7 +49,7 @@ def data(seed: int = 0) -> Any:
 def bits(model) -> tuple:
     """Everything that must not change."""
     path = [[line[name] for name in ("passes", "primal", "lower_bound", "step", "cuts")] for line in model.history]
-    return model.weights.tobytes(), model.witnesses[0].a.tobytes(), model.certificate, json.dumps(path)
+    return model.weights.tobytes(), model.proofs[0].a.tobytes(), model.certificate, json.dumps(path)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Bounds of witnesses, of dual points and of several problems next to exact arithmetic."""
+"""Bounds of proofs, of dual points and of several problems next to exact arithmetic."""
 
 from __future__ import annotations
 
