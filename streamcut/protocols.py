@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from streamcut.solvers import cpa, progress
 
 Sums = TypeVar("Sums")  # what a pass adds up; None: nothing
-_Oracle = TypeVar("_Oracle", contravariant=True)
 
 
 class Dataset(Protocol):
@@ -78,10 +77,10 @@ class OracleLike(Protocol):
     def step(self, k: float, w_b: np.ndarray) -> float: ...  # value at the new w_b = w_b + k(w − w_b), without a pass
 
 
-class MethodLike(Protocol[_Oracle]):
+class MethodLike(Protocol):
     """A solver: passes of an oracle until its progress ends it, of which at most `max_cuts` planes are kept."""
 
-    def __call__(self, oracle: _Oracle, progress: progress.Progress, *, max_cuts: int) -> progress.Solution: ...
+    def __call__(self, oracle: DecomposableOracle, progress: progress.Progress, *, max_cuts: int) -> progress.Solution: ...
 
 
 class ModelLike(Protocol):
@@ -98,4 +97,4 @@ if TYPE_CHECKING:
 
     def _parts(store: Store, a: Pass[Any], loss: Loss, oracle: DecomposableOracle, model: Model) -> None:
         _: tuple[Dataset, PassLike[Any], LossLike, OracleLike, ModelLike] = store, a, loss, oracle, model
-        _solver: MethodLike[DecomposableOracle] = cpa.solve
+        _solver: MethodLike = cpa.solve

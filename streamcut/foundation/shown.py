@@ -16,8 +16,6 @@ from difflib import get_close_matches
 from html import escape
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from streamcut.errors import UsageError, spelled
 from streamcut.foundation.units import format_number
 
@@ -47,6 +45,8 @@ def by_name(record: DataclassInstance) -> dict[str, Any]:
 
 def expect_shape(name: str, array: ArrayLike, *shape: int) -> None:
     """Raise ValueError unless `array` has this shape: compiled code checks no bounds."""
+    import numpy as np  # commands that show text alone do without
+
     if np.shape(array) != shape:
         raise ValueError(f"{name} has shape {np.shape(array)}, expected {shape}")
 

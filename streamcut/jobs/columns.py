@@ -311,7 +311,7 @@ class ColumnsTrainer:
         asked, cuts = progress.rule, self._cuts(oracle.dimension)
         solution: columns.ColumnsSolution | None = None
         last: LinearOracle = oracle
-        if not progress.resumes("max_cuts"):
+        if not progress.resumes("cuts"):
             solution = columns.solve(oracle, progress, job.origins, yields=cuts > 0)
         if solution is None or (cuts and solution.answers[0].reason is StopReason.SCALE):
             reached, solution, progress.rule = None if solution is None else solution.answers[0], None, asked

@@ -46,7 +46,7 @@ def test_what_is_damaged_or_of_other_sources_is_compiled_anew(tmp_path):
 
 def test_sources_of_helpers_and_of_records_among_the_arguments_count():
     """A loss is an argument: the file of a kernel does not import it."""
-    assert any(path.endswith("shares.py") for path in jit._sources(columns.__name__))
+    assert any(path.endswith("linear.py") for path in jit._sources(columns.__name__))
     nested = numba.typeof((1, Hinge()))
     modules = set(jit._record_modules((nested, numba.typeof(Held(*[0] * len(Held._fields))), numba.float64)))
-    assert modules == {"streamcut.compiled.records", *(f"streamcut.losses.{name}" for name in ("hinge", "codes", "loss"))}
+    assert modules == {"streamcut.compiled.records", *(f"streamcut.losses.{name}" for name in ("hinge", "loss"))}
