@@ -12,7 +12,6 @@ The zero cut (R ≥ 0) takes the slack C̄ − Σ β_t; it is kept as cut 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class MasterSolution:
     taken: float
 
 
-def _with(array: np.ndarray, more: Any) -> np.ndarray:
+def _with(array: np.ndarray, more: float | tuple[float, ...]) -> np.ndarray:
     """`array` with one more entry."""
     longer = np.empty((len(array) + 1, *array.shape[1:]), array.dtype)
     longer[:-1], longer[-1] = array, more

@@ -25,8 +25,6 @@ quadratic program with equalities, solved by Mehrotra's predictor-corrector meth
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamcut.bundle.intercept import Interval
@@ -162,7 +160,9 @@ def interior_point(Q: np.ndarray, c: np.ndarray, E: np.ndarray, e: np.ndarray) -
         K[:n, :n] = Q
         K[diagonal, diagonal] += s / x + 1e-16
 
-        def step(target: float, second: Any, at: tuple[np.ndarray, ...] = (x, s, dual, primal)) -> tuple[np.ndarray, ...]:
+        def step(
+            target: float, second: float | np.ndarray, at: tuple[np.ndarray, ...] = (x, s, dual, primal)
+        ) -> tuple[np.ndarray, ...]:
             now, slack, off, feasible = at
             toward = (target - second) / now - slack
             direction = _solved(K, np.append(toward - off, -feasible))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from streamcut.errors import BadInputError, UsageError
 from streamcut.foundation.chunk import Chunk
@@ -100,7 +100,7 @@ def with_labels(data: object, recipe: Recipe | None) -> object:
     return frame.select(kept).append_column(rule.column, labels)
 
 
-def arrays_of(data: tuple[Any, ...], recipe: Recipe | None) -> MemoryDataset:
+def arrays_of(data: tuple[ArrayLike, ...], recipe: Recipe | None) -> MemoryDataset:
     """(X, y) or (X, y, row weights) as a data set; labels that are words get the numbers of `recipe`."""
     words = {} if recipe is None else {word: number for number, word in recipe.labels.names.items()}
     X, y, *weight = data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -20,9 +20,9 @@ class Kept:
     kept: tuple[str, ...]
     resized: tuple[str, ...] = ()
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def saved(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """(JSON types, arrays) of a checkpoint; arrays are views."""
-        record, arrays = dict[str, Any](), dict[str, np.ndarray]()
+        record, arrays = dict[str, object](), dict[str, np.ndarray]()
         for name in self.kept:
             value = getattr(self, name)
             if isinstance(value, Kept):
@@ -32,12 +32,12 @@ class Kept:
                 record[name] = packed(value, name, arrays)
         return record, arrays
 
-    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+    def restore(self, record: dict[str, object], stored: StoredCheckpoint) -> None:
         """Resume from what `saved` returned; `stored` has the arrays."""
         for name in self.kept:
             now = getattr(self, name)
             if isinstance(now, Kept):
-                now.restore(record[name], stored.inside(name))
+                now.restore(cast("dict[str, object]", record[name]), stored.inside(name))
             elif isinstance(now, np.ndarray) and name not in self.resized:
                 stored.fill(name, now, self.release)
             else:

@@ -33,12 +33,12 @@ class KeptRows(Kept):
     _runner: Runner
     made_anew: tuple[str, ...] = ()
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def saved(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         record, arrays = super().saved()
         rows = self._runner.row_state.arrays
         return record, {**arrays, **{f"{_BEGIN}{name}": rows[name] for name in rows if name not in self.made_anew}}
 
-    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+    def restore(self, record: dict[str, object], stored: StoredCheckpoint) -> None:
         super().restore(record, stored)
         rows = self._runner.row_state
         for name, array in rows.arrays.items():

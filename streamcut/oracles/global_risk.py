@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -111,7 +110,7 @@ class GlobalOracle(KeptRows):
     def counted(self, counts: tuple[int, Traffic]) -> None:
         self.passes, self.traffic = counts
 
-    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+    def restore(self, record: dict[str, object], stored: StoredCheckpoint) -> None:
         super().restore(record, stored)
         self._groups.weigh()
 

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -244,14 +243,14 @@ class BudgetState(Kept):
     def steps(self) -> int:
         return int(self.models[0].counts[passes.STEPS]) - self.before
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def saved(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         arrays: dict[str, np.ndarray] = {}
         for number, m in enumerate(self.models):
             names = (*_KEPT, "R" if len(m.R) else "V")
             arrays |= {f"{number}.{name}": array for name in names if (array := getattr(m, name)).size}
         return {}, arrays
 
-    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+    def restore(self, record: dict[str, object], stored: StoredCheckpoint) -> None:
         for name, array in self.saved()[1].items():
             stored.fill(name, array)
         for m in self.models:

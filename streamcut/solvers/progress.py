@@ -208,14 +208,14 @@ class Solution:
 class Saved(Protocol):
     """The state of a solver, as kept in a checkpoint."""
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def saved(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         """(numbers, arrays); views suffice."""
 
 
 class Resumable(Saved, Protocol):
     """A solver's resource, such as an oracle, as kept in a checkpoint."""
 
-    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+    def restore(self, record: dict[str, object], stored: StoredCheckpoint) -> None:
         """Resume from what `saved` returned; `stored` has the arrays."""
 
     def release(self) -> None:

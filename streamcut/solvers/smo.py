@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -127,7 +126,7 @@ class SMO(Kept):
         self._look_at_all()
         return False
 
-    def restore(self, record: dict[str, Any], stored: StoredCheckpoint) -> None:
+    def restore(self, record: dict[str, object], stored: StoredCheckpoint) -> None:
         super().restore(record, stored)
         self._cache.clear(len(self._active))  # cached columns are computed again: they are the same
 

@@ -274,7 +274,7 @@ class BundleState(Kept):
         within, most = proved
         self.bundle.penalty = replace(self.penalty, within=within, most=most)
 
-    def saved(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def saved(self) -> tuple[dict[str, object], dict[str, np.ndarray]]:
         record, arrays = Kept.saved(self)
         cuts = {f"bundle.{name}": array for name, array in self.bundle.arrays().items()}
         return {**record, "cuts": len(self.bundle), "c_bar": self.bundle.c_bar}, {**arrays, **cuts}
