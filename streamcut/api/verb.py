@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from pkgutil import resolve_name
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from streamcut.options.option import documented
@@ -54,7 +54,7 @@ def verb(home: str, options: type[DataclassInstance] | None = None, command: str
             asked = {**usual, **named}
             for name in taken:
                 asked.pop(name, None)
-            return resolve_name(f"{home}:{function.__name__}")(*arguments, **asked)
+            return getattr(import_module(home), function.__name__)(*arguments, **asked)
 
         made = cast(Verb, run)
         made.home, made.options, made.command = home, options, command
