@@ -28,14 +28,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = {
-    "streamcut/execution": "row_cache plan lanes ceiling",
+    "streamcut/execution": "row_state plan passes ceiling",
     "streamcut/foundation": "rounding files",
     "streamcut/bundle": "bundle intercept penalty verified_master",
     "streamcut/models": "certificate",
     "streamcut/solvers": "state loop",
     "streamcut": "strategy",
     "io": "manifest",
-    "io/stores": "writer verify journal",
+    "io/stores": "writer store",
 }
 IMPORTANT = [Path(folder, f"{name}.py") for folder, names in FOLDERS.items() for name in names.split()]
 FOR_ALL = ["tests/solvers/test_frozen_weights.py", "tests/solvers/test_truth.py"]  # of modules that no test names
