@@ -112,7 +112,7 @@ def _printing(verb: Verb) -> Callable:
     """What a command does that has no function here: it takes what its verb takes, and prints the record that it returns."""
 
     def run(*, as_json: bool = False, **asked: object) -> None:
-        from streamcut.foundation.shown import by_name  # loads NumPy
+        from streamcut.foundation.shown import by_name
 
         record = verb(**asked)
         if record is not None:

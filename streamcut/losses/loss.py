@@ -9,6 +9,10 @@ the cut that shares f stand for is
 A loss is a NamedTuple of its parameters. Its methods are plain functions of numbers, called from Python and compiled into kernels
 (streamcut.compiled.loss). So they may use arithmetic, `math`, each other, and functions decorated with
 streamcut.compiler.jit.inlined.
+
+How rows remember their shares: 16 bits for shares in [0, 1], 32-bit floats for others.
+
+A cut is summed from the remembered shares without further rounding, so both agree.
 """
 
 from __future__ import annotations

@@ -2,6 +2,19 @@
 
 Row state: `z`, `z_b` (K,) at the last scored point and the best one, `codes` (2, K) of the shares, `t` the row's class or
 `target` its number, `u` its weight (only when not all 1), `fold` (only where there are folds).
+
+The random order in which dual ascent visits rows: groups that fit a cache level, and batches of groups.
+
+All rows of a batch come in one random order: neighbours that always come together slow down convergence
+(solvers/columns.md). For the same reason a lane of several batches is read from several places at once,
+different in each pass, where memory allows: batches combine pieces of each place.
+
+A batch is larger than a cache level. So the rows of its random order come in runs: as many as a group has are fetched in memory
+order, and then take their steps in any order.
+
+Where passes are accelerated, a row cache too small for all free rows takes a random sample of them (`sample_free`). Plain ascent
+keeps those nearest to their kink: the others will soon reach a bound and leave. Accelerated ascent converges to a mean of its
+steps, so sweeps should move that mean as steps over all rows would, and a random sample is unbiased.
 """
 
 from __future__ import annotations

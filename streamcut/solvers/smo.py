@@ -17,6 +17,8 @@ Stops     when the gap between both is small enough. On the way: when no pair of
 As in LIBSVM, except for the kernel columns: they are computed by scattering a row, not by merging two, and those of linear and
 polynomial kernels, with a bias, about φ(the mean row). There is no second gradient of the rows at C; gradients of left-out rows
 are recomputed from all support rows, in blocks, with exact kernel values.
+
+A free intercept of a kernel machine: its constraint Σ y_i α_i = 0, and its best value for given scores.
 """
 
 from __future__ import annotations

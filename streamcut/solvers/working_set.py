@@ -20,6 +20,23 @@ prove that one stays 0 (as those of Fercoq, Gramfort & Salmon 2015 do).
 The bound uses only the cut at w (streamcut.bundle.l1_only): once columns are solved, slopes of those with a
 weight are λ up to a residual, and that residual is the loss of the bound. (Johnson & Guestrin 2015 and Massias, Gramfort &
 Salmon 2018 choose working sets that way, in memory.)
+
+λ‖w‖₁ + C Σ u_i ℓ(z_i) on columns in memory: Newton's method, each model minimised by coordinate descent.
+
+Problem   min over w_K of λ‖w_K‖₁ + C Σ u_i ℓ(z_i), z = z₀ + Σ_k w_k (column k), ℓ with a derivative.
+Given     the columns, initial z and w, a bound on subgradients.
+Returns   z and w in place.
+Stops     when no column's shortest subgradient is longer than that.
+
+    repeat
+        the model of the loss at z: slopes and curvatures of the rows
+        active = all columns with a weight, and as many others (at least 100), most violated first
+        coordinate descent on λ‖w‖₁ + the model, to a tenth of the present violation; after every ten sweeps, five over the
+            columns with a weight, and the mixture of these five points that moves least, where the model is lower there
+        the largest of the steps 1, ½, ¼, … with sufficient decrease (Armijo)
+
+The active columns double from model to model, as in Massias, Gramfort & Salmon 2018; the descent is that of Yuan, Ho & Lin 2012,
+the mixtures are Anderson's (Bertrand & Massias 2021). Quadratic losses are their own model: for them it is coordinate descent.
 """
 
 from __future__ import annotations
