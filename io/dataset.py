@@ -25,6 +25,11 @@ class ShownDataset(Shown):
     manifest: Manifest
     path: str | None
 
+    @property
+    def held_bytes(self) -> int:
+        """Memory in addition to the buffers of readers: chunks of a remote store in flight."""
+        return 0
+
     def shown(self) -> dict[str, object]:
         statistics, sizes = self.manifest.statistics, [shard_bytes(self.manifest, shard) for shard in self.manifest.shards]
         return {
@@ -53,12 +58,7 @@ class View(ShownDataset):
 
     @property
     def held_bytes(self) -> int:
-        return held_bytes(self.inner)
-
-
-def held_bytes(data: Dataset) -> int:
-    """Memory that reading `data` takes in addition to the readers' buffers: the prefetches of a remote store, however wrapped."""
-    return getattr(data, "held_bytes", 0)
+        return self.inner.held_bytes
 
 
 def first_rows(manifest: Manifest) -> list[int]:

@@ -15,7 +15,7 @@ from itertools import accumulate, pairwise
 
 from streamcut.errors import BadInputError
 from streamcut.foundation.chunk import Chunk
-from streamcut.io.dataset import ShownDataset, first_rows, held_bytes
+from streamcut.io.dataset import ShownDataset, first_rows
 from streamcut.io.features import by_passes
 from streamcut.io.manifest import MAX_DISTINCT_LABELS, Manifest, Statistics, StatisticsBuilder, fingerprint
 from streamcut.io.opening import open_dataset
@@ -74,8 +74,7 @@ class JoinedStores(ShownDataset):
 
     @property
     def held_bytes(self) -> int:
-        """Memory in addition to the buffers of readers."""
-        return sum(map(held_bytes, self._stores))
+        return sum(store.held_bytes for store in self._stores)
 
     def buffers(self) -> ShardBuffers:
         return ShardBuffers(largest(self.manifest))

@@ -16,8 +16,8 @@ import numpy as np
 from streamcut.errors import BadInputError, CorruptError, IncompleteError, NotFoundError, StreamcutError
 from streamcut.foundation.opened import opened_file, read_file, readable
 from streamcut.io.manifest import Manifest, damaged, read_manifest
-from streamcut.io.places.remote import is_url, read_object, size_of
 from streamcut.io.recipe.recipe import NewerRecipeError, Recipe
+from streamcut.io.remote import is_url, read_object, size_of
 from streamcut.io.stores.files import is_store
 from streamcut.io.stores.spec import JOURNAL, MANIFEST, METADATA, SHARDS, shard_name
 from streamcut.io.stores.store import Store

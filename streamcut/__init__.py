@@ -26,7 +26,7 @@ _HOMES = {  # of what is no verb of streamcut.api: the module, and the name in i
     "rows": ("streamcut.io.sources.arrays", "in_memory"),
     "create": ("streamcut.io.conversion.create", "NewStore"),
     "CheckpointOptions": ("streamcut.config", "CheckpointOptions"),
-    "set_timeout": ("streamcut.io.places.remote", "set_timeout"),
+    "set_timeout": ("streamcut.io.remote", "set_timeout"),
     "save_model": ("streamcut.models.files", "save_model"),
     "load_model": ("streamcut.models.files", "load_model"),
 }

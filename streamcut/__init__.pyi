@@ -22,8 +22,8 @@ from streamcut.io.conversion.convert import ConvertProgress
 from streamcut.io.conversion.convert import ConvertReport
 from streamcut.io.conversion.create import NewStore as create
 from streamcut.io.opening import open_dataset as open
-from streamcut.io.places.remote import set_timeout as set_timeout
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.remote import set_timeout as set_timeout
 from streamcut.io.sources.arrays import in_memory as rows
 from streamcut.models.files import load_model as load_model
 from streamcut.models.files import save_model as save_model

@@ -19,7 +19,7 @@ from streamcut.config import TrainOptions
 from streamcut.errors import BadInputError, CorruptError, UsageError
 from streamcut.foundation.opened import read_file, readable
 from streamcut.io.manifest import Statistics
-from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.io.remote import is_url, read_object, size_of
 from streamcut.loss_table import HINGE_OF_CLASSES, JOINT_LOSSES, ROW_LOSSES
 from streamcut.models.linear import LinearModel
 from streamcut.problem import FREE, NONE, REGULARISED, Problem

@@ -1,7 +1,7 @@
 """The contract on one page: what the parts of a training demand of each other, in the order in which rows pass through.
 
-Rows come as `Chunk`s (streamcut.foundation.chunk). Arrays are float64 unless said: n rows, d features, K scores of a row. What is
-named …Like is demanded of all that derive from the base that its text names, which has more; at the end mypy proves it.
+Rows come as `Chunk`s (streamcut.foundation.chunk). Arrays are float64 unless said: n rows, d features, K scores of a row.
+What is named …Like holds of all that derive from the base that its text names, which has more; at the end mypy proves it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ class Dataset(Protocol):
     buffers  reusable memory for one reading thread, large enough for every shard (see `shard_bytes`)
     read     a shard, verified; with `buffers` its arrays are views into them, valid until their next use. `y` and `weight` are
              float64, `qid` int64, `data` None where all values are 1. Raises CorruptError naming the shard and the array
-    expect   announces the shards that this thread reads next, in this order, so that they can be prefetched. Never fails
     """
 
     manifest: Manifest
@@ -41,9 +40,11 @@ class Dataset(Protocol):
 
     @property
     def recipe(self) -> Recipe | None: ...
+    @property
+    def held_bytes(self) -> int: ...  # of memory that reading takes besides the buffers
     def buffers(self) -> Any: ...
     def read(self, shard: int, buffers: Any = None) -> Chunk: ...
-    def expect(self, *shards: int) -> None: ...
+    def expect(self, *shards: int) -> None: ...  # this thread reads them next, in this order: they can be prefetched
 
 
 class PassLike(Protocol[Sums]):
@@ -96,5 +97,4 @@ class ModelLike(Protocol):
 if TYPE_CHECKING:
 
     def _parts(store: Store, a: Pass[Any], loss: Loss, oracle: DecomposableOracle, model: Model) -> None:
-        _: tuple[Dataset, PassLike[Any], LossLike, OracleLike, ModelLike] = store, a, loss, oracle, model
-        _solver: MethodLike = cpa.solve
+        _: tuple[Dataset, PassLike[Any], LossLike, OracleLike, ModelLike, MethodLike] = store, a, loss, oracle, model, cpa.solve

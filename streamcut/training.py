@@ -29,7 +29,7 @@ from streamcut.foundation.redaction import path_of
 from streamcut.foundation.shown import expect_known, warn
 from streamcut.foundation.systems import memory_limit, peak_bytes, resident_bytes, restart_peak
 from streamcut.foundation.units import format_bytes
-from streamcut.io.dataset import Dataset, held_bytes, shard_bytes
+from streamcut.io.dataset import Dataset, shard_bytes
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import require_same
 from streamcut.io.sources.lazy import framed
@@ -318,7 +318,7 @@ class Session:
             from streamcut.jobs import kernel_data
 
             more += kernel_data.map_bytes(self.dataset, job.workers)
-        coming = (("shards on their way", held),) if (held := held_bytes(self.dataset)) else ()
+        coming = (("shards on their way", held),) if (held := self.dataset.held_bytes) else ()
         return replace(needs, more=(*needs.more, *more, *coming))
 
     def _machine(self, job: Job) -> Machine:

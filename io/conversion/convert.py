@@ -44,8 +44,8 @@ from streamcut.io.formats.finding import ChangedInputError, FileStates, find_fil
 from streamcut.io.formats.registry import FORMATS, FRAME, STORE
 from streamcut.io.manifest import Manifest, Statistics
 from streamcut.io.opening import open_dataset
-from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.remote import is_url
 from streamcut.io.rows import take_rows
 from streamcut.io.sources.lazy import framed, is_frame
 from streamcut.io.sources.source import Sizes, describe

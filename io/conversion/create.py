@@ -13,8 +13,8 @@ from streamcut.errors import BadInputError, UsageError
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.conversion.plan import make_plan
 from streamcut.io.manifest import Statistics
-from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import LabelRule, Recipe
+from streamcut.io.remote import is_url
 from streamcut.io.sources.arrays import column_names, entries_of, matrix_of
 from streamcut.io.sources.canonical import RawRows, RowRules, canonical
 from streamcut.io.sources.labels import Labels, label_rule, labels_of

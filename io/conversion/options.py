@@ -112,8 +112,8 @@ class ConvertOptions:
         check=at_least(1))
     shuffle: int | None = option(None, "Put the rows (or the groups of equal qid) in random order.", metavar="SEED",
         check=at_least(0))
-    split: float | None = option(None, "Put about this share of the rows into OUTPUT, and the others aside.", metavar="SHARE",
-        check=Check("is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % aside", lambda value: 0 < value < 1))
+    split: float | None = option(None, "Put about this share of the rows into OUTPUT, and the others elsewhere.", metavar="SHARE",
+        check=Check("is not between 0 and 1; 0.9 keeps 90 % of the rows and puts 10 % elsewhere", lambda value: 0 < value < 1))
     split_output: str | os.PathLike | None = option(None, "Where the others go.  [default: OUTPUT with -test before its suffix]",
         metavar="PATH")
     split_seed: int = option(0, "Random seed of the split.", flag="seed", metavar="SEED", check=at_least(0))

@@ -15,7 +15,7 @@ from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.features import BYTES
 from streamcut.io.manifest import Manifest
 from streamcut.io.opening import open_dataset
-from streamcut.io.places.remote import expect_bucket, is_url
+from streamcut.io.remote import expect_bucket, is_url
 from streamcut.io.sources.lazy import is_frame
 from streamcut.io.sources.source import SLACK
 from streamcut.io.stores.files import expect_free

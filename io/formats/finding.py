@@ -14,7 +14,7 @@ from typing import TypeVar
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import IrregularFileError, opened_file, readable, regular
 from streamcut.io.formats.registry import ANNDATA, DOCUMENTS, FORMATS, LISTS, MTX, NPZ, PARQUET, STORE, SVMLIGHT, Format
-from streamcut.io.places.remote import is_url, path_in, read_object, size_of
+from streamcut.io.remote import is_url, path_in, read_object, size_of
 from streamcut.io.stores.spec import MANIFEST
 from streamcut.io.text.inputs import STDIN, expect_once, inputs_of, matches
 

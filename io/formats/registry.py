@@ -44,7 +44,7 @@ class Raw:
     named: bool = False
     missing_labels: str = option("error", "Tables: rows without a label are an error, or left out.", choices=MISSING_LABELS)
     format: str = option("auto", "Format of DATA, if it is no store; auto: found from its name and content.", flag="format")
-    keep: tuple[str, ...] = option((), "Tables, cells: columns of DATA to write beside the answers.", metavar="A,B", kind="names")
+    keep: tuple[str, ...] = option((), "Tables, cells: columns of DATA to write with the answers.", metavar="A,B", kind="names")
     strict: bool = option(False, "Refuse rows with values that do not fit the model's recipe, instead of counting them.")
     counters: Counter[str] = field(default_factory=Counter)
     kept: deque[pa.RecordBatch] = field(default_factory=deque)

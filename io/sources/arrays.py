@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from streamcut.errors import BadInputError
-from streamcut.foundation.chunk import check_csr
+from streamcut.foundation.chunk import check_csr, is_sparse
 from streamcut.foundation.files import disk_full
 from streamcut.io.memory import MemoryDataset
 from streamcut.io.recipe.recipe import Recipe
@@ -35,11 +34,6 @@ class Sliced(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
     def __getitem__(self, rows: slice) -> np.ndarray: ...
-
-
-def is_sparse(X: object) -> TypeGuard[sp.sparray]:
-    """Whether `X` is a sparse matrix of SciPy."""
-    return "scipy.sparse" in sys.modules and sys.modules["scipy.sparse"].issparse(X)
 
 
 def column_names(X: object) -> tuple[str, ...] | None:
@@ -97,30 +91,17 @@ def in_memory(
 
     Every function that takes data takes it. Arrays are shared where their types allow it, so don't write into them afterwards.
 
-    Parameters
-    ----------
-    X : array, SciPy sparse matrix or data frame of numbers, shape (n, d)
-        float32 and int8 stay as they are, everything else becomes float64. A frame's columns name the features.
-    y : array-like, shape (n,)
-        Labels, numbers or words.
-    weight : array-like, shape (n,), optional
-        Row weights, at least 0; float64.
-    words : mapping of str to float, optional
-        The number of each permitted label. Without it words are numbered 0, 1, … in order of appearance.
-    qid : array-like, shape (n,), optional
-        Query of each row, for rankings; rows of one query stand together; int64.
-    shard_nnz : int
-        The most nonzero values of a shard, into which the rows are cut; a larger row or query is a shard by itself.
+    X          array, SciPy sparse matrix or data frame of numbers, (n, d); a frame's columns name the features; float32 and
+               int8 stay as they are, everything else becomes float64
+    y          array-like (n,): labels, numbers or words
+    weight     array-like (n,): weights of the rows, at least 0; float64
+    words      mapping of str to float: the number of each permitted label; without it words are numbered 0, 1, … in order of
+               appearance
+    qid        array-like (n,): query of each row, for rankings; rows of one query stand together; int64
+    shard_nnz  the most nonzero values of a shard, into which the rows are cut; a larger row or query is a shard by itself
 
-    Returns
-    -------
-    MemoryDataset
-
-    Raises
-    ------
-    BadInputError
-        For no rows, lengths that differ, a malformed matrix, values that are not finite, labels outside `words`, negative
-        weights, and queries that are not grouped.
+    Returns a MemoryDataset. Raises BadInputError for no rows, lengths that differ, a malformed matrix, values that are not
+    finite, labels outside `words`, negative weights, and queries that are not grouped.
     """
     names, labels = column_names(X), Labels(words or {}, learn=words is None)
     matrix = matrix_of(X) if names is not None else X

@@ -137,7 +137,7 @@ class GroupCheck:
                 return row
             if group <= self._top and self._forgot:
                 raise MemoryBudgetError(
-                    f"after {MAX_GROUPS:,} groups, qid {group} is not above all before it; whether it is new can't be told "
+                    f"after {MAX_GROUPS:,} groups, qid {group} is not above all before it; whether it is new can't be known "
                     "in bounded memory; sort the rows by qid, or use --group-by-qid"
                 )
             self._top = max(self._top, group)

@@ -22,7 +22,7 @@ from streamcut.errors import NotFoundError, StreamcutError, UsageError
 from streamcut.foundation.files import UNREACHABLE, disk_full, failpoint, locked, sync_directory, write_durably
 from streamcut.foundation.opened import IrregularFileError, read_file
 from streamcut.io.manifest import guarded_files, parse_manifest
-from streamcut.io.places.remote import (
+from streamcut.io.remote import (
     OBJECT_STORES,
     MissingError,
     answer,

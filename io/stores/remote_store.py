@@ -29,7 +29,7 @@ from streamcut.errors import IncompleteError, NotFoundError, UsageError
 from streamcut.foundation.opened import read_file
 from streamcut.foundation.units import parse_size
 from streamcut.io.manifest import MAX_MANIFEST, Manifest, damaged, parse_manifest
-from streamcut.io.places.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
+from streamcut.io.remote import OBJECT_STORES, MissingError, answer, begun, get, no_bucket, objects_below, size_of
 from streamcut.io.stores.buffers import ShardBuffers
 from streamcut.io.stores.spec import JOURNAL, MANIFEST
 from streamcut.io.stores.store import Store, fault
@@ -134,7 +134,6 @@ class RemoteStore(Store):
 
     @property
     def held_bytes(self) -> int:
-        """Memory in addition to the buffers of readers: chunks in flight."""
         return AHEAD_BYTES + self._largest
 
     def expect(self, *shards: int) -> None:

@@ -32,7 +32,7 @@ CSR_ATTRIBUTES = {"encoding-type": "csr_matrix", "encoding-version": "0.1.0"}  #
 DICT_ATTRIBUTES = {"encoding-type": "dict", "encoding-version": "0.1.0"}
 
 MOST_FEATURES = 1 << 22  # with statistics in the store: computing them takes 128 MiB
-SHARD_NNZ = 2 << 20  # 8 MiB per array, of which training reads four places at once
+SHARD_NNZ = 2 << 20  # 8 MiB per array, of which training reads at four positions at once
 
 
 def shard_name(shard: int) -> str:

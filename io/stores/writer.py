@@ -36,8 +36,8 @@ from streamcut.io.manifest import (
     shard_record,
 )
 from streamcut.io.opening import store_of
-from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import Recipe
+from streamcut.io.remote import is_url
 from streamcut.io.stores import zarr_layout
 from streamcut.io.stores.files import discard, entries, entry, expect_free, files_of, remove
 from streamcut.io.stores.spec import (

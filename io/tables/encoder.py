@@ -28,7 +28,7 @@ from streamcut.io.tables.values import escaped, words_of
 T = TypeVar("T")
 _NOTHING = np.array([NONE], np.int32)
 _PLAIN = (pa.string(), pa.large_string())
-_TIMES = 4  # keys per row of a batch: with more, indexing them takes longer than looking up the distinct words
+_TIMES = 4  # keys per word of a batch: with more, indexing them takes longer than looking up the distinct words
 _NO_VALUE = "no value (--missing=own gives it a feature of its own)"
 
 
@@ -110,16 +110,20 @@ class Encoder:
         words = column.words
         return self.keys.find(words.words, column.prefix) if words.features is None else words.features
 
-    def vocabulary(self, column: TableColumn, dtype: pa.DataType, rows: int) -> Vocabulary | None:
-        """The words of a category that are looked up as they are, if there are few enough for a batch of `rows` rows."""
+    def vocabulary(self, column: TableColumn, dtype: pa.DataType, count: int) -> Vocabulary | None:
+        """The words of a column that are looked up as they are, if there are few enough for `count` words of a batch."""
         plain = dtype in _PLAIN and (column.type or TEXT) == TEXT and column.name not in self._crossed
-        if not plain or self.learns or self.keys.bits is not None or len(self.keys) > _TIMES * rows:
+        if not plain or self.learns or self.keys.bits is not None or len(self.keys) > _TIMES * count:
             return None
-        return self._vocabularies.get(self._key[column.name])
+        return self._vocabularies.get(self.prefix(column))
 
     @cached_property
     def _vocabularies(self) -> dict[str, Vocabulary]:
-        return self.keys.vocabularies()
+        return self.keys.vocabularies(any(column.bare for column in self._texts))
+
+    def prefix(self, column: TableColumn) -> str:
+        """What keys of its words begin with."""
+        return "" if column.bare else f"{self._key[column.name]}="
 
     def encode(self, batch: pa.RecordBatch, place: Place) -> EncodedBatch:
         """The rows of `batch`. Raises BadInputError naming the file, the row and the column."""
@@ -140,11 +144,13 @@ class _Batch:
         encoder = self.encoder
         values = np.empty((len(encoder._numeric), self.n))
         columns, texts = self._categories(values), [self._runs(column) for column in encoder._texts]
-        prefixes = ["" if column.bare else f"{encoder._key[column.name]}=" for column in encoder._texts]
+        prefixes = list(map(encoder.prefix, encoder._texts))
         keys, hashes = list(columns), encoder.keys.bits is not None
         if not hashes:  # hashing all words takes less time than finding the distinct ones
             for column, prefix, runs in zip(encoder._texts, prefixes, texts, strict=True):
-                words = Words(*coded(words_from(*runs[1:])))
+                text = words_from(*runs[1:])
+                vocabulary = encoder.vocabulary(column, text.type, len(text))
+                words = Words(*coded(text)) if vocabulary is None else vocabulary.words_of(text)
                 keys.append(KeyColumn(prefix, words, column.name, np.repeat(np.arange(self.n), np.diff(runs.ends))))
         tables = encoder.keys.learn(keys, self.place.file) if encoder.learns else list(map(encoder.features, keys))
         by_key = [np.concatenate((table, _NOTHING))[key.words.codes] for key, table in zip(keys, tables, strict=True)]

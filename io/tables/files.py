@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from streamcut.errors import BadInputError, NotFoundError, StreamcutError, UsageError, given
 from streamcut.foundation.opened import IrregularFileError, opened_file, regular
-from streamcut.io.places.remote import RemoteFile
 from streamcut.io.recipe.table import Spelling
+from streamcut.io.remote import RemoteFile
 from streamcut.io.tables.arrow import plain_batch
 from streamcut.io.text.inputs import STDIN
 

@@ -107,13 +107,13 @@ class Keys:
         """The keys in the order of their features."""
         return tuple(self._features)
 
-    def vocabularies(self) -> dict[str, Vocabulary]:
-        """By the part of keys before their first `=`. Those with words that Arrow cannot hold are left out."""
+    def vocabularies(self, bare: bool) -> dict[str, Vocabulary]:
+        """By the part of keys up to their first `=`, or `bare` words. Those with words that Arrow cannot hold are left out."""
         words: dict[str, dict[str, int]] = {}
         for key, feature in self._features.items():
-            prefix, _, word = key.partition("=")
+            prefix, equals, word = ("", "", key) if bare else key.partition("=")
             if word:
-                words.setdefault(prefix, {})[word] = feature
+                words.setdefault(prefix + equals, {})[word] = feature
         made: dict[str, Vocabulary] = {}
         for prefix, of in words.items():
             with suppress(UnicodeEncodeError):

@@ -11,7 +11,7 @@ import numpy as np
 
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.remote import AHEAD_BYTES, is_url
+from streamcut.io.remote import AHEAD_BYTES, is_url
 from streamcut.io.text import kernels as k
 from streamcut.io.text.inputs import Bytes, Input, inspected, open_bytes
 

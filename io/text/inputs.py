@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from streamcut.errors import BadInputError, NotFoundError, UsageError
 from streamcut.foundation.opened import opened_stream
-from streamcut.io.places.remote import AHEAD, OBJECT_STORES, RemoteFile, is_url, objects_below, size_of
+from streamcut.io.remote import AHEAD, OBJECT_STORES, RemoteFile, is_url, objects_below, size_of
 from streamcut.io.stores.spec import MANIFEST
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from streamcut.io.text import kernels as k
 
 NUMBER = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _INDEX = re.compile(rb"\d+")
-_BLANK = "a blank stands beside a colon; remove it with: sed 's/[ \\t]*:[ \\t]*/:/g' OLD > NEW"
+_BLANK = "a blank stands next to a colon; remove it with: sed 's/[ \\t]*:[ \\t]*/:/g' OLD > NEW"
 _VALUE = "features need values, as in 7:1"
 _MATRIX = "if rows are values of all features, write them as CSV, or the matrix with numpy.save"
 _SHOWN = 60  # characters of a token

@@ -159,7 +159,7 @@ class Race:
         return result | {"processor": float(saved[number]["seconds"]), "bound": float(saved[number]["bound"]) or None}
 
     def _first_good(self, passes: list[int], weights) -> tuple[int, np.ndarray]:
-        """The first pass within GAP of the bound and its w, by powers of 2 and then by halves; else the best of those."""
+        """The first pass within GAP of the bound and its w, by powers of 2 and then by halving; else the best of those."""
         value = cache(lambda number: objective(self.data, weights(number), self.C, self.loss))
         doubled = [number for number in passes if number & (number - 1) == 0 or number == passes[-1]]
         good = next((number for number in doubled if value(number) <= (1.0 + GAP) * self.bound), None)

@@ -20,8 +20,8 @@ from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, temporary_name
 from streamcut.foundation.shown import visible
 from streamcut.foundation.units import format_number as number
-from streamcut.io.places.outputs import AppearedError, destination, exists, output
-from streamcut.io.places.remote import expect_bucket, is_url, size_of
+from streamcut.io.outputs import AppearedError, destination, exists, output
+from streamcut.io.remote import expect_bucket, is_url, size_of
 from streamcut.io.stores.spec import MANIFEST
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def save_trained(model: Model, path: str, replace: bool) -> tuple[str, Exception
 
 @contextmanager
 def output_file(path: str | None, *, replace: bool) -> Iterator[Sink | BinaryIO]:
-    """A sink for data: standard output, or the output `path` (streamcut.io.places.outputs). Raises DiskFullError, UsageError."""
+    """A sink for data: standard output, or the output `path` (streamcut.io.outputs). Raises DiskFullError, UsageError."""
     if path is None:
         with disk_full("standard output"):
             yield sys.stdout.buffer

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from streamcut.io.places.outputs import release
+from streamcut.io.outputs import release
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

@@ -22,7 +22,7 @@ from streamcut.foundation.systems import available_cpus
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import CONVERT_SETTINGS, ConvertOptions
 from streamcut.io.formats.registry import listing
-from streamcut.io.places.remote import is_url, size_of
+from streamcut.io.remote import is_url, size_of
 from streamcut.progress import EVERY, on_last_line
 
 if TYPE_CHECKING:

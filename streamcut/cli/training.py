@@ -20,7 +20,7 @@ from streamcut.foundation.shown import options_text
 from streamcut.foundation.units import format_bytes
 from streamcut.io.conversion.options import ConvertOptions
 from streamcut.io.formats.finding import is_raw
-from streamcut.io.places.outputs import reserved
+from streamcut.io.outputs import reserved
 from streamcut.progress import Display
 
 if TYPE_CHECKING:

@@ -62,31 +62,31 @@ def count(indices, bias, n_rows, out):
 
 
 @kernel
-def kept(indptr, indices, places, bias, out):
-    """out[i + 1] = the number of entries of rows up to i whose feature has a place (≥ 0); out (n + 1,)."""
+def kept(indptr, indices, slots, bias, out):
+    """out[i + 1] = the number of entries of rows up to i whose feature has a slot (≥ 0); out (n + 1,)."""
     total = 0
     out[0] = 0
     for i in range(len(indptr) - 1):
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            total += places[np.uint64(indices[t])] >= 0
+            total += slots[np.uint64(indices[t])] >= 0
         if bias != 0.0:
-            total += places[-1] >= 0
+            total += slots[-1] >= 0
         out[i + 1] = total
 
 
 @kernel
-def take(loss, indptr, indices, data, y, places, bias, columns, values):
-    """The entries that `kept` counts, row after row: their places, and their values with the sign of the row."""
+def take(loss, indptr, indices, data, y, slots, bias, columns, values):
+    """The entries that `kept` counts, row after row: their slots, and their values with the sign of the row."""
     at = 0
     for i in range(len(y)):
         sign = loss.sign(y[i])
         for t in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            place = places[np.uint64(indices[t])]
-            if place >= 0:
-                columns[at], values[at] = place, sign * entry(data, t)
+            slot = slots[np.uint64(indices[t])]
+            if slot >= 0:
+                columns[at], values[at] = slot, sign * entry(data, t)
                 at += 1
-        if bias != 0.0 and places[-1] >= 0:
-            columns[at], values[at] = places[-1], sign * bias
+        if bias != 0.0 and slots[-1] >= 0:
+            columns[at], values[at] = slots[-1], sign * bias
             at += 1
 
 

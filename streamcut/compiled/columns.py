@@ -10,8 +10,8 @@ where U and b do not depend on C. Both are sums on `grids` (streamcut.foundation
 can be subtracted again. Most pairs of a row are at rest: the share is at a bound and z keeps it there. The others are listed
 while the row is scored, and only they take steps.
 
-Arrays of columns are (D, A) with the A columns in training side by side, (D,) for one alone; row state arrays have a place for
-every column, and column a is at places[a]. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be
+Arrays of columns are (D, A) with the A columns in training side by side, (D,) for one alone; row state arrays have a slot for
+every column, and column a is at slots[a]. Codes are (n, 2, K): a pass reads one half and writes the other, so it can be
 abandoned.
 """
 
@@ -34,13 +34,13 @@ TRIED = 4  # steps longer than that for ‖x‖²
 @inlined
 def count_of(columns):
     """The number of columns."""
-    return 1 if columns.group.single() else len(columns.places)
+    return 1 if columns.group.single() else len(columns.slots)
 
 
 @inlined
 def place_of(columns, a):
-    """The place of column a in the row state."""
-    return 0 if columns.group.single() else columns.places[a]
+    """The slot of column a in the row state."""
+    return 0 if columns.group.single() else columns.slots[a]
 
 
 @inlined

@@ -7,7 +7,7 @@ floats of p_k, k ≠ t, that add up to at most 1, and 0 for t. (With 16 bits as 
 Singer's passes stand still at a relative gap of 1e-3: each regains what rounding has lost.)
 
 The value of a class is its score + the margin. Of a bounded loss a class without share is at rest where it trails all that have
-some; then no step gives it any. Columns of group g are g·K to g·K + K − 1, places of a group are adjacent.
+some; then no step gives it any. Columns of group g are g·K to g·K + K − 1, slots of a group are adjacent.
 """
 
 import math
@@ -173,7 +173,7 @@ def step_groups(group, loss, i, listed, shares, count, weight, square, key, rows
     while m < count:
         n = end_of_group(listed, m, count, K)
         g = listed[m] // K
-        at, place, scale = place_of(listed, m, n, g * K + t), columns.places[g * K], columns.cost[g] * weight
+        at, slot, scale = place_of(listed, m, n, g * K + t), columns.slots[g * K], columns.cost[g] * weight
         p, s, after = shares[m:n], room.scores[m:n], room.steps[m:n]
         low, best, other = bounds_of(loss, at, s, p)
         where = sums.w, columns.l1, columns, i, listed[m:n]
@@ -185,7 +185,7 @@ def step_groups(group, loss, i, listed, shares, count, weight, square, key, rows
                 total += np.float64(np.float32(after[k]))
         factor = shrinking(total)
         for k in range(n - m):
-            codes[i, place + listed[m + k] - g * K] = np.float32(factor * after[k]) if k != at else np.float32(0.0)
+            codes[i, slot + listed[m + k] - g * K] = np.float32(factor * after[k]) if k != at else np.float32(0.0)
         if not loss.bounded():
             moves = weight * square * rest
             key = min(key, 1.0 / math.sqrt(moves) if moves > _FLAT else np.inf)
@@ -267,13 +267,13 @@ def note_group(loss, g, first, t, weight, grids, b, changes, room, K):
 def rest_of_groups(group, loss, i, q, rows, columns, pairs, versions, at_scores, grids, room):
     K, t, count, key, total = group.width, rows.y[i], 0, np.inf, 0.0
     for g in range(len(columns.cost)):
-        first, place, share = g * K, columns.places[g * K], room.steps[:K]
-        z, now = pairs.z[i, place : place + K], pairs.codes[i, versions[1], place : place + K]
+        first, slot, share = g * K, columns.slots[g * K], room.steps[:K]
+        z, now = pairs.z[i, slot : slot + K], pairs.codes[i, versions[1], slot : slot + K]
         for k in range(K):
             if not pairs.known:
                 z[k] = room.scores[first + k]
             total += z[k]
-            now[k] = pairs.codes[i, versions[0], place + k]
+            now[k] = pairs.codes[i, versions[0], slot + k]
         if is_left_out(columns.left_out, pairs.fold, i, g):
             continue
         if at_scores:
@@ -291,10 +291,10 @@ def rest_of_groups(group, loss, i, q, rows, columns, pairs, versions, at_scores,
 def changed_groups(group, loss, i, weight, rows, columns, codes, versions, grids, b, room):
     changes, K = 0, group.width
     for g in range(len(columns.cost)):
-        place = columns.places[g * K]
+        slot = columns.slots[g * K]
         for k in range(K):
-            room.before[changes + k] = np.float64(codes[i, versions[0], place + k])
-            room.steps[changes + k] = np.float64(codes[i, versions[1], place + k])
+            room.before[changes + k] = np.float64(codes[i, versions[0], slot + k])
+            room.steps[changes + k] = np.float64(codes[i, versions[1], slot + k])
         changes = note_group(loss, g, g * K, rows.y[i], weight, grids, b, changes, room, K)
     return changes
 
@@ -302,18 +302,18 @@ def changed_groups(group, loss, i, weight, rows, columns, codes, versions, grids
 def offer_groups(group, loss, i, rows, columns, pairs, half, share, listed):
     kept, K, t = 0, group.width, rows.y[i]
     for g in range(len(columns.cost)):
-        first, place = g * K, columns.places[g * K]
+        first, slot = g * K, columns.slots[g * K]
         own = share[first : first + K]
-        decode(t, pairs.codes[i, half, place : place + K], own)
+        decode(t, pairs.codes[i, half, slot : slot + K], own)
         if not is_left_out(columns.left_out, pairs.fold, i, g):
-            kept, _ = list_classes(loss, t, pairs.z[i, place : place + K], own, first, _NEAR, listed, None, kept)
+            kept, _ = list_classes(loss, t, pairs.z[i, slot : slot + K], own, first, _NEAR, listed, None, kept)
     return kept
 
 
 def write_groups(group, loss, i, cached, columns, codes, grids, b, room):
     changes, K, t = 0, group.width, cached.target[i]
     for g in range(len(columns.cost)):
-        own = codes[columns.places[g * K] : columns.places[g * K] + K]
+        own = codes[columns.slots[g * K] : columns.slots[g * K] + K]
         for k in range(K):
             room.before[changes + k] = np.float64(own[k])
         encode(t, cached.share[i, g * K : g * K + K], own)

@@ -23,7 +23,7 @@ _SHORT = np.uint64(16)  # values: below this, scanning all is faster than bisect
 
 @kernel
 def sort_scores(scores, keys, order, spare_keys, spare_order):
-    """Sort in O(n): `order` (int32) becomes the places in `scores` from the lowest on, stable for equal scores.
+    """Sort in O(n): `order` (int32) becomes the positions in `scores` from the lowest on, stable for equal scores.
 
     `keys` (uint64) becomes the sorted scores (`keys.view(np.float64)`); all arrays are as long as `scores`.
     Radix sort by bytes of the bits that order float64 as integers; digits common to all keys are skipped.
@@ -59,16 +59,16 @@ def _sort_by_digits(keys, order, spare_keys, spare_order):
     moved = False
     for digit in range(8):
         shift = np.uint64(8 * digit)
-        places = counts[digit]
-        if places[(a_keys[0] >> shift) & np.uint64(255)] == n:
+        starts = counts[digit]
+        if starts[(a_keys[0] >> shift) & np.uint64(255)] == n:
             continue
         place = 0
         for value in range(256):
-            place, places[value] = place + places[value], place
+            place, starts[value] = place + starts[value], place
         for i in range(n):
             value = (a_keys[i] >> shift) & np.uint64(255)
-            to = np.uint64(places[value])
-            places[value] += 1
+            to = np.uint64(starts[value])
+            starts[value] += 1
             b_keys[to] = a_keys[i]
             b_order[to] = a_order[i]
         a_keys, b_keys = b_keys, a_keys
@@ -236,7 +236,7 @@ def _below_margin(values, guide, origin, scale, s):
 
 @helper
 def _bracket(guide, origin, scale, s, at):
-    """Places between which the values cross `at` = s ± 1; it is rounded, as are differences from s, hence the allowance."""
+    """Positions between which the values cross `at` = s ± 1; it is rounded, as are differences from s, hence the allowance."""
     bins = len(guide) - 1
     allowance = 4e-16 * (1.0 + abs(s))
     first = guide[np.uint64(_bin(at - allowance, origin, scale, bins))]

@@ -4,7 +4,7 @@ A problem is a column by itself, or a group of columns with a joint loss. Kernel
 columns.group (streamcut.compiled.loss). A problem `a` of Alone is column a.
 
 Along the line from a best point to the point scored last the row state has `z` and `z_b` (n, K), the arguments of the losses;
-column a is at places[a]. Sums are compensated pairs, (A, 2) as (total, rounding lost), carried from call to call: the result does
+column a is at slots[a]. Sums are compensated pairs, (A, 2) as (total, rounding lost), carried from call to call: the result does
 not depend on how rows are split.
 """
 
@@ -54,8 +54,8 @@ class Alone(_Problems):
 
     def slope_of(self, loss, y, columns, a, z_b, z, k):
         """The right derivative of the loss of problem a along z_b + k(z − z_b)."""
-        target, before = target_of_pair(columns.positive, y, a), z_b[columns.places[a]]
-        delta = z[columns.places[a]] - before
+        target, before = target_of_pair(columns.positive, y, a), z_b[columns.slots[a]]
+        delta = z[columns.slots[a]] - before
         here = before + k * delta
         f = loss.dual(here, target)
         if delta < 0.0:
@@ -66,7 +66,7 @@ class Alone(_Problems):
 
     def step_along(self, loss, y, columns, a, z_b, z, k):
         """z_b += k (z − z_b) of problem a. Returns (the loss there, the size of the share there if shares are unbounded)."""
-        at, target = columns.places[a], target_of_pair(columns.positive, y, a)
+        at, target = columns.slots[a], target_of_pair(columns.positive, y, a)
         here = z_b[at] + k * (z[at] - z_b[at])
         z_b[at] = here
         value = loss.value(here, target)
@@ -74,7 +74,7 @@ class Alone(_Problems):
 
 
 class Single(Alone):
-    """One column: compiled without lists and places of columns, for vectors (D,)."""
+    """One column: compiled without lists and slots of columns, for vectors (D,)."""
 
     __slots__ = ()
 
@@ -100,23 +100,23 @@ class Together(_Problems):
         return 0.0
 
     def slope_of(self, loss, y, columns, a, z_b, z, k):
-        at = columns.places[a * self.width]
+        at = columns.slots[a * self.width]
         return loss.slope(z_b[at : at + self.width], z[at : at + self.width], k, y)
 
     def step_along(self, loss, y, columns, a, z_b, z, k):
-        first = columns.places[a * self.width]
+        first = columns.slots[a * self.width]
         for at in range(first, first + self.width):
             z_b[at] += k * (z[at] - z_b[at])
         return loss.value(z_b[first : first + self.width], y), 0.0
 
 
-class Places(NamedTuple):
-    """The A columns in training, as kernels take them: their places in the row state, float64 numbers of their classes (None:
+class ActiveColumns(NamedTuple):
+    """The A columns in training, as kernels take them: their slots in the row state, float64 numbers of their classes (None:
     targets are numbers), the folds they leave out (None: none), C of their steps, λ (None: 0 for all); and the value of the bias
     feature, whose weight is not penalised by λ if it is `spared`. `group` is Alone or Together of
-    streamcut.compiled.problems: together, all but places and λ are those of a group, and `positive` is not used."""
+    streamcut.compiled.problems: together, all but slots and λ are those of a group, and `positive` is not used."""
 
-    places: np.ndarray
+    slots: np.ndarray
     positive: np.ndarray | None
     left_out: np.ndarray | None
     cost: np.ndarray
@@ -221,16 +221,16 @@ _ROWS = 64  # of which the numbers stay in the first cache level while columns t
 def at_zero(loss, y, columns, z_b):
     """z_b of columns whose best point is w = 0."""
     for i in range(len(y)):
-        for a in range(len(columns.places)):
-            z_b[i, columns.places[a]] = columns.group.z_at_zero(loss, y[i], columns, a)
+        for a in range(len(columns.slots)):
+            z_b[i, columns.slots[a]] = columns.group.z_at_zero(loss, y[i], columns, a)
 
 
 @kernel
 def forget(columns, codes):
     """Reset the shares in both versions of the codes of the columns."""
     for i in range(len(codes)):
-        for a in range(len(columns.places)):
-            codes[i, 0, columns.places[a]] = codes[i, 1, columns.places[a]] = 0
+        for a in range(len(columns.slots)):
+            codes[i, 0, columns.slots[a]] = codes[i, 1, columns.slots[a]] = 0
 
 
 @kernel

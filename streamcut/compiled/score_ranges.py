@@ -70,22 +70,22 @@ def count_ranges(scores, codes, splitters, inside, ties):
 
 
 @kernel
-def pick(scores, codes, lower, upper, places, ends, out):
+def pick(scores, codes, lower, upper, positions, ends, out):
     """Fill `out` with the scores strictly between two bounds, those of code c in out[ends[c]:ends[c + 1]].
 
-    `places` (int32) is scratch, as long as `scores`.
+    `positions` (int32) is scratch, as long as `scores`.
     """
     found = 0
     for i in range(len(scores)):
-        places[found] = i
+        positions[found] = i
         found += (lower < scores[i]) & (scores[i] < upper)
     ends[:] = 0
     for t in range(found):
-        ends[codes[places[t]] + 1] += 1
+        ends[codes[positions[t]] + 1] += 1
     for code in range(len(ends) - 1):
         ends[code + 1] += ends[code]
     for t in range(found):
-        i = places[t]
+        i = positions[t]
         out[ends[codes[i]]] = scores[i]
         ends[codes[i]] += 1
     for code in range(len(ends) - 1, 0, -1):

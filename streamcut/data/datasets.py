@@ -150,8 +150,8 @@ class NamedRows(View):
 
     def __init__(self, inner: Dataset, data: object) -> None:
         super().__init__(inner)
-        self.paths = places = path_of(data)
-        self.path = shlex.join(places) if isinstance(places, list) else places
+        self.paths = paths = path_of(data)
+        self.path = shlex.join(paths) if isinstance(paths, list) else paths
         self.manifest, self.read = inner.manifest, inner.read
 
 

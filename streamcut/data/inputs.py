@@ -17,8 +17,8 @@ from streamcut.io.formats.finding import find_files, sniff
 from streamcut.io.formats.registry import FORMATS, FRAME, NPZ, SCORED, STORE, SVMLIGHT, Raw
 from streamcut.io.manifest import Manifest
 from streamcut.io.memory import MemoryDataset
-from streamcut.io.places.remote import is_url
 from streamcut.io.recipe.recipe import PLAIN, Recipe, require_same
+from streamcut.io.remote import is_url
 from streamcut.io.sources.arrays import in_memory
 from streamcut.io.sources.lazy import framed, is_frame
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamcut.errors import UsageError
 from streamcut.foundation.shown import unknown
-from streamcut.io.places.outputs import output
+from streamcut.io.outputs import output
 from streamcut.loss_table import JOINT_LOSSES
 from streamcut.models.files import as_model
 from streamcut.models.linear import LinearModel

@@ -30,14 +30,14 @@ from streamcut.errors import CorruptError, DiskFullError, UsageError
 from streamcut.foundation.files import locked, scratch_folder, sync_directory
 from streamcut.foundation.opened import IrregularFileError, open_regular, opened_file
 from streamcut.foundation.redaction import redacted
-from streamcut.io.places.outputs import output
-from streamcut.io.places.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of
+from streamcut.io.outputs import output
+from streamcut.io.remote import expect_bucket, fetch_object, is_url, objects_below, remove_object, size_of
 
 log = logging.getLogger(__name__)
 
 NAME = "state.checkpoint"
 ALONG = ("C=", "l1=", "class=")  # prefixes of the folders of a path's steps, and of classes trained one by one
-_MAGIC = b"streamcut checkpoint 3\n"
+_MAGIC = b"streamcut checkpoint 4\n"
 _DIGEST = 32
 _PIECE = 1 << 20
 

@@ -26,9 +26,9 @@ from streamcut import __version__
 from streamcut.errors import CorruptError, NotFoundError
 from streamcut.foundation.opened import opened_file, readable
 from streamcut.foundation.shown import shown
-from streamcut.io.places.outputs import output
-from streamcut.io.places.remote import is_url, read_object, size_of
+from streamcut.io.outputs import output
 from streamcut.io.recipe.recipe import NewerRecipeError
+from streamcut.io.remote import is_url, read_object, size_of
 from streamcut.models.packing import packed, unpacked
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _HEAD = 64  # bytes of a file in which that name stands
 
 
 def save_model(model: Model, path: str | os.PathLike[str], *, replace: bool = True) -> None:
-    """Write `model` to `path` (or a URL), replacing a file only once all of it is on disk (streamcut.io.places.outputs).
+    """Write `model` to `path` (or a URL), replacing a file only once all of it is on disk (streamcut.io.outputs).
 
     Raises NotFoundError when the folder does not exist, DiskFullError, and UsageError when the file exists, unless `replace`.
     """

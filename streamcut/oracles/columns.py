@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamcut.compiled import splitmix, vectors
-from streamcut.compiled.problems import Alone, Order, Places, Single, Together
+from streamcut.compiled.problems import ActiveColumns, Alone, Order, Single, Together
 from streamcut.errors import UsageError
 from streamcut.execution.row_state import CacheSize
 from streamcut.execution.runner import Runner
@@ -59,14 +59,14 @@ class Start:
 class ColumnsOracle(LinearOracle):
     """F_a(w) = ½‖w‖² + l1_a‖w‖₁ + C_a Σ u_i ℓ over the rows of each of the `columns`.
 
-    `at_once` columns (None: all) are trained at a time, as many as the row state has places for.
+    `at_once` columns (None: all) are trained at a time, as many as the row state has slots for.
 
     With `free` the last number of w is an unpenalised intercept, in units of `bias`; `cuts` are the pairs that bound it,
     by column (streamcut.bundle.intercept), known after the first pass of one of its kind.
 
     `active` (A) are the columns in training. Each lane has a cache of `size` (None: none), swept at most `sweeps` times
-    after each pass. Lanes of more than a batch are read from `streams` places at once. With L lanes steps are L times shorter, as
-    if each saw L copies of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
+    after each pass. Lanes of more than a batch are read from `streams` positions at once. With L lanes steps are L times shorter,
+    as if each saw L copies of itself: their sum never lowers the dual (Ma et al. 2015, CoCoA+, σ′ = L).
     """
 
     kept: tuple[str, ...] = (
@@ -99,7 +99,7 @@ class ColumnsOracle(LinearOracle):
         )
         self.active = np.arange(self.at_once)
         self._place = np.arange(len(columns)) % self.at_once  # of each column in the row state; last known for inactive ones
-        self._taken = False  # whether the places belonged to other columns
+        self._taken = False  # whether the slots belonged to other columns
         self.weights = np.zeros(len(columns))  # Σ u of the rows of each column, known after the first pass
         self.raises: np.ndarray = np.zeros(self.at_once)  # by which the last losses of active columns were raised for rounding
         self._drifts, self._reaches = ([Drift() for _ in columns] for _ in range(2))  # the latter for single rows
@@ -173,28 +173,28 @@ class ColumnsOracle(LinearOracle):
         self.join(columns)
 
     def join(self, columns: Sequence[int]) -> None:
-        """Train these columns, too, from w = 0 and no shares, in free places. The data is not read."""
+        """Train these columns, too, from w = 0 and no shares, in free slots. The data is not read."""
         new = np.array(columns)
         self._place[new] = np.setdiff1d(np.arange(self.at_once), self._place[self.active])[: len(new)]
         if self._taken:
-            self._runner.run(EnterPass(self.risk.loss, self.places(new, self._Cs[new])))
+            self._runner.run(EnterPass(self.risk.loss, self.active_columns(new, self._Cs[new])))
         self.active, self._taken = np.append(self.active, new), True
         kinds = self._sorts()
         cuts = {kinds[column]: pair for column, pair in self.cuts.items() if column in kinds}
         self.cuts = {column: cuts[kind] for column, kind in kinds.items() if kind in cuts}
 
-    def places(self, columns: np.ndarray, cost: np.ndarray) -> Places:
+    def active_columns(self, columns: np.ndarray, cost: np.ndarray) -> ActiveColumns:
         positive = None if self.risk.labels is None else self._classes[columns]
         left_out = None if self.risk.folds is None else self._left_out[columns]
         width = self.risk.width
         l1 = np.repeat(self._l1[columns], width) if self._l1.any() else None
-        places = (self._place[columns, None] * width + np.arange(width)).reshape(-1)
-        return Places(places, positive, left_out, cost, l1, self._bias, self.free, self._group)
+        slots = (self._place[columns, None] * width + np.arange(width)).reshape(-1)
+        return ActiveColumns(slots, positive, left_out, cost, l1, self._bias, self.free, self._group)
 
     # -- passes ----------------------------------------------------------------------------------------------------------------
 
     def steepest_at_zero(self) -> np.ndarray:  # type: ignore[override]
-        """max_j |∂R/∂w_j| of the mean loss R of every column (K,) at w = 0: a pass for as many columns as have places."""
+        """max_j |∂R/∂w_j| of the mean loss R of every column (K,) at w = 0: a pass for as many columns as have slots."""
         steepest, K = np.empty(len(self.columns)), len(self.columns)
         for start in range(0, K, self.at_once):
             group = range(start, min(start + self.at_once, K))
@@ -210,7 +210,7 @@ class ColumnsOracle(LinearOracle):
         """One pass, then sweeps: the changes in U, b and the running weights. The first pass learns the `weights`."""
         first = self.total_weight == 0.0
         statistics, lanes = self._runner.feed.data.manifest.statistics, self.lanes
-        columns = self.places(self.active, self.costs * start.sigma * lanes)
+        columns = self.active_columns(self.active, self.costs * start.sigma * lanes)
         versions, seed = (self._version, 1 - self._version), (self.passes, self._seed)
         streams = self._order.streams(statistics, self._streams, *seed) if self._streams > 1 else None
         work = AscentPass(
@@ -233,7 +233,8 @@ class ColumnsOracle(LinearOracle):
             if self.solves and start.at_once is not None and start.at_once.any():
                 pulls = None if start.pulls is None else start.pulls + self.costs * sums.U[-1]
                 settings = start.W, start.at_once, _CLOSE * enough, pulls, self._grids.limit
-                rows, plain = (self._runner.rows.get("fold"), self._runner.lanes.bounds[0]), self.places(self.active, self.costs)
+                rows = self._runner.rows.get("fold"), self._runner.lanes.bounds[0]
+                plain = self.active_columns(self.active, self.costs)
                 sums.solved = solve_at_once(self.risk.loss, plain, self._caches.values(), sums.w, *settings, *rows)
             how = Sweeps(self._sweeps, statistics.nnz, sums.gain, enough, seed, self._grids)
             swept, _ = self._runner.run(SweepsPass(self._caches, how, sums.w, versions[1], sums.b))
@@ -318,13 +319,13 @@ class ColumnsOracle(LinearOracle):
         totals = (above(weight, error) for weight in self.totals.tolist())
         return np.array([above(at_zero * total, gamma(8.0) * at_zero * total) for total in totals])
 
-    def cut_errors(self, b: np.ndarray, places: Sequence[int] | None = None) -> list[CutError]:
-        """Errors of the cuts of the active columns, or of those at these places, in units of M; `b` (1 or 3, A) gives the size of
+    def cut_errors(self, b: np.ndarray, chosen: Sequence[int] | None = None) -> list[CutError]:
+        """Errors of the cuts of the active columns, or of the `chosen` of them, in units of M; `b` (1 or 3, A) gives the size of
         their sums."""
         if self.risk.group is not None:
             return self._joint_errors(b[0] / self.totals)
         shares, sizes = (b[0], b[0]) if len(b) == 1 else b[1:] + 2.0 * self._grids.weight_error(self._scale.rows)
-        M, scale, loss = self.totals if places is None else self.totals[places], self._scale, self._loss.rounding
+        M, scale, loss = self.totals if chosen is None else self.totals[chosen], self._scale, self._loss.rounding
         lines = zip((scale.length * shares / M).tolist(), (sizes / M).tolist(), M.tolist(), strict=True)
         return [scale.cut_error(self._grids, slope, offset, total, loss) for slope, offset, total in lines]
 
@@ -350,7 +351,7 @@ class ColumnsOracle(LinearOracle):
         return errors
 
     def _look_along(self, kind: Any, k: np.ndarray) -> Any:
-        return self._runner.run(kind(self._of_lines, self.places(self.active, k), k))[0]
+        return self._runner.run(kind(self._of_lines, self.active_columns(self.active, k), k))[0]
 
     def _row_length(self, length: float) -> float:
         """Upper bound on Σ_j |x_ij w_j| + target_size over rows i, for ‖w‖ = `length`."""
@@ -371,4 +372,4 @@ class ColumnsOracle(LinearOracle):
 
     def _sorts(self) -> dict[int, tuple[float, int]]:
         """The kinds of the active columns."""
-        return dict(zip(self.active.tolist(), kinds_of(self.places(self.active, self.costs)), strict=True))
+        return dict(zip(self.active.tolist(), kinds_of(self.active_columns(self.active, self.costs)), strict=True))

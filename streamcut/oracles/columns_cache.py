@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamcut.compiled import columns_cache, row_losses, second_order
-from streamcut.compiled.problems import PairState, Places, Room, Swept, listing
+from streamcut.compiled.problems import ActiveColumns, PairState, Room, Swept, listing
 from streamcut.compiled.records import CachedRows, Rows
 from streamcut.compiled.vectors import dot
 from streamcut.execution.row_state import ROW_BYTES, CacheSize
@@ -84,8 +84,8 @@ class ColumnsCache:
         self._rows = CachedRows(np.zeros(size.rows + 1, np.int64), indices, data, *numbers, np.empty((0, 0)), target)
         self._listed: np.ndarray = np.empty((0, 0), self._room[1].dtype)
         self._count = np.zeros(size.rows, np.int64)
-        self._places: np.ndarray | None = None  # places of the rows, by ascending row number
-        self.columns: Places  # set by `serve`
+        self._positions: np.ndarray | None = None  # of the rows, by ascending row number
+        self.columns: ActiveColumns  # set by `serve`
 
     @property
     def numbers(self) -> np.ndarray:
@@ -97,14 +97,14 @@ class ColumnsCache:
         """Bytes of a cached row in addition to its entries: its target, the columns that may still move it, and its shares."""
         return ROW_BYTES + 16 + (8 + listing(columns)().itemsize) * columns
 
-    def serve(self, columns: Places) -> None:
-        """Forget all rows; the next ones have these columns (streamcut.oracles.columns_passes.Places)."""
+    def serve(self, columns: ActiveColumns) -> None:
+        """Forget all rows; the next ones have these columns (streamcut.oracles.columns_passes.ActiveColumns)."""
         self.n, self.limit = 0, np.inf
-        self.columns, rows, A = columns, self.size.rows, len(columns.places)  # in groups, of all their columns
+        self.columns, rows, A = columns, self.size.rows, len(columns.slots)  # in groups, of all their columns
         shares, listed = self._room
         self._rows = self._rows._replace(share=shares[: rows * A].reshape(rows, A))
         self._listed = listed[: rows * A].reshape(rows, A)
-        self._places = None
+        self._positions = None
 
     def collect(self, rows: Rows, pairs: PairState, half: int, numbers: np.ndarray) -> None:
         """Cache the rows of a block with the smallest pairs.keys, with the shares in half `half` of their codes."""
@@ -127,10 +127,10 @@ class ColumnsCache:
 
     def write_codes(self, how: Sweeps, half: int, codes: np.ndarray, first_row: int, U: np.ndarray, b: np.ndarray) -> None:
         """Write the shares of cached rows to half `half` of `codes`, of the rows from `first_row` on; U and b are updated."""
-        if self._places is None:  # rows may come from several places of the lane
-            self._places = np.argsort(self.numbers)
-        first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._places)
-        cached = self._places[first:last], self._rows, first_row, self.columns, codes, half, how.grids
+        if self._positions is None:  # rows may come from several positions of the lane
+            self._positions = np.argsort(self.numbers)
+        first, last = np.searchsorted(self.numbers, (first_row, first_row + len(codes)), sorter=self._positions)
+        cached = self._positions[first:last], self._rows, first_row, self.columns, codes, half, how.grids
         columns_cache.write_back(self._risk.loss, *cached, self.columns.group.vectors(U), b, Room.of(0, U.shape[1]))
 
     def gathered(self) -> CachedRows:
@@ -273,7 +273,7 @@ def _solved(factor: np.ndarray, vector: np.ndarray) -> np.ndarray:
 
 
 def solve_at_once(
-    loss: Loss, columns: Places, caches: Iterable[ColumnsCache], w: np.ndarray, near: np.ndarray, chosen: np.ndarray,
+    loss: Loss, columns: ActiveColumns, caches: Iterable[ColumnsCache], w: np.ndarray, near: np.ndarray, chosen: np.ndarray,
     enough: np.ndarray, pulls: np.ndarray | None, limit: float, fold: np.ndarray | None, first_row: int,
 ) -> dict[int, np.ndarray]:  # fmt: skip
     """Set the shares of all cached rows to those that solve for them, at `w` (D, A), in place; returns the weights (D,) that

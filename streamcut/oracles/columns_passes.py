@@ -6,7 +6,7 @@ Row state: `z`, `z_b` (K,) at the last scored point and the best one, `codes` (2
 The random order in which dual ascent visits rows: groups that fit a cache level, and batches of groups.
 
 All rows of a batch come in one random order: neighbours that always come together slow down convergence
-(solvers/columns.md). For the same reason a lane of several batches is read from several places at once,
+(solvers/columns.md). For the same reason a lane of several batches is read from several positions at once,
 different in each pass, where memory allows: batches combine pieces of each place.
 
 A batch is larger than a cache level. So the rows of its random order come in runs: as many as a group has are fetched in memory
@@ -28,7 +28,7 @@ import numpy as np
 
 from streamcut.compiled import columns as kernels
 from streamcut.compiled import problems, vectors
-from streamcut.compiled.problems import Added, Order, PairState, Places, Room
+from streamcut.compiled.problems import ActiveColumns, Added, Order, PairState, Room
 from streamcut.compiled.records import Rows as Csr
 from streamcut.compiled.splitmix import draw_below
 from streamcut.execution.feed import ROW_BYTES, Streams
@@ -44,7 +44,7 @@ from streamcut.oracles.columns_cache import ColumnsCache, Sweeps
 from streamcut.oracles.row_passes import Equal, First, RowPass, Sides, Totals, begin, require_finite, targets
 
 
-def kinds_of(columns: Places) -> list[tuple[float, int]]:
+def kinds_of(columns: ActiveColumns) -> list[tuple[float, int]]:
     """(class, left-out fold) of every column, 0 and −1 where there are none: they define its rows and targets."""
     nothing = np.zeros(len(columns.cost))
     classes = nothing if columns.positive is None else columns.positive
@@ -97,7 +97,7 @@ class ColumnScores:
 
     risk: ColumnsRisk
     grids: Grids
-    columns: Places
+    columns: ActiveColumns
     W: np.ndarray
     versions: tuple[int, int]
     order: Order
@@ -131,7 +131,7 @@ class AscentPass(Pass):
 
     risk: ColumnsRisk
     grids: Grids
-    columns: Places
+    columns: ActiveColumns
     W: np.ndarray
     start: np.ndarray
     versions: tuple[int, int]
@@ -263,7 +263,7 @@ class _LinePass(RowPass):
     """Base of passes over the row state of columns."""
 
     loss: Loss
-    columns: Places
+    columns: ActiveColumns
     row_arrays: ClassVar[tuple[str, ...]] = ("z", "z_b", "t", "target", "u", "fold")
 
     def _of(self, rows: Rows) -> tuple[Any, ...]:
@@ -322,7 +322,7 @@ class ColumnStepPass(_LinePass):
         return total
 
 
-STREAMS = (4, 2)  # places of a lane from which rows come at once: batches shrink before their number does
+STREAMS = (4, 2)  # positions in a lane from which rows come at once: batches shrink before their number does
 _MOST_ROWS = 8192
 _RUN = 16  # rows fetched in one run: fetched alone, each would cost a full latency
 _FULL = 1.5  # times the mean entries of a batch: the most that are put together
@@ -352,7 +352,7 @@ class RandomOrder:
         return runs[runs < rows]
 
     def streams(self, statistics: Statistics, count: int, passes: int, seed: int) -> Streams:
-        """The places from which the rows of batches are read in the pass after `passes`."""
+        """The positions from which the rows of batches are read in the pass after `passes`."""
         rows = self.batch_rows(statistics) // count
         return Streams(count, rows, self._entries_together(), (passes, seed))
 

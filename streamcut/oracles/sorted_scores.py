@@ -28,9 +28,9 @@ from streamcut.compiled import score_ranges
 from streamcut.compiled.score_ranges import DIGIT
 from streamcut.execution.row_state import Rows
 from streamcut.execution.runner import Interrupted
+from streamcut.losses.scores import Result
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 BLOCK_ROWS = 1 << 17
 

@@ -18,7 +18,7 @@ from streamcut.foundation.opened import read_lines
 from streamcut.foundation.shown import html
 from streamcut.foundation.units import format_bytes, format_number
 from streamcut.io.conversion.options import CONVERT_SETTINGS
-from streamcut.io.places.outputs import output
+from streamcut.io.outputs import output
 from streamcut.models.certificate import SCALES
 from streamcut.models.files import as_model, plain
 from streamcut.models.model import BEGUN, Model

@@ -14,7 +14,7 @@ import numpy as np
 from streamcut.errors import UsageError
 from streamcut.foundation.chunk import Chunk
 from streamcut.foundation.shown import options_text, visible
-from streamcut.io.places.outputs import output
+from streamcut.io.outputs import output
 from streamcut.measures.classes import BinaryMeasures
 from streamcut.measures.ranking import RocAreaMeasures
 from streamcut.measures.regression import RegressionMeasures

@@ -103,7 +103,7 @@ def _solved(s: BundleState, oracle: FeaturesOracle, allowed: float) -> np.ndarra
 
 _FEWEST = 100  # active columns in addition to those with a weight
 _PART = 0.1  # of the largest violation: accuracy to which a model is minimised
-_MODELS, _HALVES = 1000, 40
+_MODELS, _HALVINGS = 1000, 40
 _TURNS, _PLAIN, _DEPTH = 67, 10, 5  # of descent on a model: sweeps of a turn before those whose points are mixed, and these
 _REGULAR = 1e-12  # of the trace of the products of steps, added to their diagonal
 _ENOUGH = 0.01  # of the decrease predicted by the model
@@ -219,7 +219,7 @@ def _step(
     if not promised < 0.0:
         return 0.0
     k = 1.0
-    for _ in range(_HALVES):
+    for _ in range(_HALVINGS):
         change = price.C * kernels.rise(loss, rows.z, delta, k, rows.target, rows.u) + longer(k)
         if change <= _ENOUGH * k * promised:
             return k

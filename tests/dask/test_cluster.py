@@ -69,10 +69,10 @@ def test_a_cluster_of_ones_own_has_a_slow_worker_loses_the_other_then_its_schedu
             while '"iteration"' not in process.stdout.readline():
                 assert process.poll() is None, process.stderr.read()
             processes["scheduler"].kill()
-            _, told = process.communicate(timeout=90)
-        assert process.returncode == ExitCode.CLUSTER_LOST, told
-        assert address in told
-        assert "--resume" in told
+            _, shown = process.communicate(timeout=90)
+        assert process.returncode == ExitCode.CLUSTER_LOST, shown
+        assert address in shown
+        assert "--resume" in shown
 
 
 def test_a_shard_that_kills_every_worker(dataset, tmp_path, monkeypatch):

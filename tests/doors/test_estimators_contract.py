@@ -113,7 +113,7 @@ FITTED = {
 
 
 @pytest.mark.parametrize(("estimator", "names"), FITTED.items(), ids=repr)
-def test_what_predictions_come_from_cannot_be_changed_beside_them(estimator, names):
+def test_what_predictions_come_from_cannot_be_changed_behind_them(estimator, names):
     assert not any(hasattr(estimator, name) for name in names)
     fitted = clone(estimator).fit(X, y)
     before = fitted.predict(X)

@@ -244,8 +244,8 @@ def test_a_word_late_among_numbers_is_told_with_what_to_do(run, tmp_path):
 @pytest.mark.parametrize(
     ("text", "where", "said"),
     [
-        ("0   21:1.00   63: .50\n", "1:15", "the value is missing after the colon: 63: .*a blank stands beside a colon"),
-        ("0 21:1 63 :.50\n", "1:8", "expected index:value: 63 .*a blank stands beside a colon"),
+        ("0   21:1.00   63: .50\n", "1:15", "the value is missing after the colon: 63: .*a blank stands next to a colon"),
+        ("0 21:1 63 :.50\n", "1:8", "expected index:value: 63 .*a blank stands next to a colon"),
         ("0 21:1 63:", "1:8", "the value is missing after the colon: 63: .*is the file cut off"),
         ("0 1:1.5\n1 13:6.64e-0114:8.7\n", "2:3", "two features without a blank between them"),
         ("1 1:2:0.5\n", "1:3", "libffm's field:feature:value"),

@@ -88,10 +88,10 @@ def test_likely_mistakes_are_remarked(rows, noticed, folder):
     y = np.where(np.arange(rows) < 19, "rare", np.where(np.arange(rows) < 39, "Yes", "yes ")).tolist()
     table = pa.table({"y": y, **{name: values[:rows] for name, values in columns.items()}})
     streamcut.convert(table, "t.zarr", labels="y", standardise=False, on_told=said.append)
-    told = "\n".join(said)
-    assert set(re.findall(r"column '(\w+)' is constant", told)) == ({"one", "word"} if noticed else set())
-    assert "few rows of a label (rare 19)" in told
-    assert "labels 'Yes' and 'yes ' are spelled alike" in told
+    shown = "\n".join(said)
+    assert set(re.findall(r"column '(\w+)' is constant", shown)) == ({"one", "word"} if noticed else set())
+    assert "few rows of a label (rare 19)" in shown
+    assert "labels 'Yes' and 'yes ' are spelled alike" in shown
 
 
 @pytest.mark.parametrize(

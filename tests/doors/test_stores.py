@@ -82,7 +82,7 @@ def test_a_store_is_its_rows_and_what_it_says_of_them_is_true(kind, some, backen
                 assert tuple(file.attrs["shape"]) == part.shape
         else:
             assert json.loads(Path(place, "zarr.json").read_bytes())["attributes"]["shape"] == list(part.shape)
-    told = json.loads(command("info s --json")[1])
+    shown = json.loads(command("info s --json")[1])
     expected = {
         "rows": N,
         "features": D,
@@ -100,9 +100,9 @@ def test_a_store_is_its_rows_and_what_it_says_of_them_is_true(kind, some, backen
         "bytes_on_disk": sum(file.stat().st_size for file in Path("s").rglob("*") if file.is_file()),
         "backend": backend,
     }
-    assert {name: told[name] for name in expected} == expected
-    assert told["max_squared_norm"] == pytest.approx(squares.max(), rel=1e-12)
-    assert told["weight_sum"] == (None if weight is None else pytest.approx(weight.sum(), rel=1e-12))
+    assert {name: shown[name] for name in expected} == expected
+    assert shown["max_squared_norm"] == pytest.approx(squares.max(), rel=1e-12)
+    assert shown["weight_sum"] == (None if weight is None else pytest.approx(weight.sum(), rel=1e-12))
     with np.load("s/features.npz") as features:
         index = np.flatnonzero(abs(X).sum(axis=0))
         np.testing.assert_array_equal(features["index"], index)

@@ -41,8 +41,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_every_exit_code_is_in_the_help():
-    told = {int(code) for code in re.findall(r"(?:^|\s{2,})(\d+) [a-z]", streamcut.cli.EPILOG)}
-    assert told == set(ExitCode)
+    shown = {int(code) for code in re.findall(r"(?:^|\s{2,})(\d+) [a-z]", streamcut.cli.EPILOG)}
+    assert shown == set(ExitCode)
 
 
 # --- train --------------------------------------------------------------------------------------------------------------------

@@ -73,9 +73,9 @@ def test_the_command_says_the_same_in_flags_and_replaces_nothing(tmp_path, run):
     code, _, err = run(*command)
     assert (code, "replace it with --force" in err) == (2, True)
     assert (tmp_path / "m.npz").read_bytes() == before
-    told = json.loads(run(*command, "--force", "--json")[1].splitlines()[-1])
-    assert told["event"] == "result"
-    assert told["measures"]["log_loss"] < told["baseline"]["log_loss"]
+    shown = json.loads(run(*command, "--force", "--json")[1].splitlines()[-1])
+    assert shown["event"] == "result"
+    assert shown["measures"]["log_loss"] < shown["baseline"]["log_loss"]
     streamcut.convert(table(), tmp_path / "t.zarr", label="y", drop="row")
     with pytest.raises(UsageError, match="replace it with force=True") as refused:
         streamcut.convert(table(), tmp_path / "t.zarr", label="y", drop="row")
@@ -85,7 +85,7 @@ def test_the_command_says_the_same_in_flags_and_replaces_nothing(tmp_path, run):
 
 
 def test_groups_and_times_decide_which_rows_are_held_out(tmp_path):
-    """Of tables, beside other ids, and of lists of features."""
+    """Of tables, next to other ids, and of lists of features."""
     frame = table()
     by_group = streamcut.fit(frame, "y", group_column="user", C=1.0, convert={"id": "row, city"})
     assert by_group.how == "by user"
@@ -223,7 +223,7 @@ def test_what_a_door_cannot_do_is_said(folder, tmp_path, run):
 def test_many_labels_are_told_and_notes_are_quiet_on_request(tmp_path, run):
     frame = pd.DataFrame({"x": np.arange(1500) % 7, "same": 7.5, "label": [f"class{k % 20}" for k in range(1500)]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    told = run("convert", tmp_path / "t.csv", tmp_path / "s.zarr", "--label", "label")[2]
-    assert "20 labels: class0, class1," in told
-    assert "note: column 'same' is constant" in told
+    shown = run("convert", tmp_path / "t.csv", tmp_path / "s.zarr", "--label", "label")[2]
+    assert "20 labels: class0, class1," in shown
+    assert "note: column 'same' is constant" in shown
     assert run("convert", tmp_path / "t.csv", tmp_path / "q.zarr", "--label", "label", "-q")[2] == ""

@@ -1,4 +1,4 @@
-"""What a Python user sees of streamcut beside its numbers: short representations, suggestions, types."""
+"""What a Python user sees of streamcut besides its numbers: short representations, suggestions, types."""
 
 from __future__ import annotations
 
@@ -104,12 +104,12 @@ def test_the_course_of_a_training_is_logged(rows, caplog):
     with caplog.at_level("INFO", logger="streamcut"):
         seen: list = []
         model = streamcut.train(rows, on_iteration=seen.append)
-    told = [record.getMessage() for record in caplog.records if record.name == "streamcut.run"]
-    assert told[0] == "training by bundle-dca on 300 rows with 20 features"
-    assert told[1].startswith("memory planned: ")
-    assert told[-1] == model.in_words()
-    assert len(told) == 3 + len(seen)
-    assert all(text.startswith("passes ") for text in told[2:-1])
+    shown = [record.getMessage() for record in caplog.records if record.name == "streamcut.run"]
+    assert shown[0] == "training by bundle-dca on 300 rows with 20 features"
+    assert shown[1].startswith("memory planned: ")
+    assert shown[-1] == model.in_words()
+    assert len(shown) == 3 + len(seen)
+    assert all(text.startswith("passes ") for text in shown[2:-1])
 
 
 def test_nothing_is_logged_unless_asked(rows, caplog, capfd):

@@ -1,4 +1,4 @@
-"""Every command, told to work on hostile names, labels and features, steers no terminal and writes no markup."""
+"""Every command on hostile names, labels and features, steers no terminal and writes no markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is accepted and what is refused beside malformed text (tests/doors/test_damage.py), through the command line.
+"""What is accepted and what is refused besides malformed text (tests/doors/test_damage.py), through the command line.
 
 Messages name file, line and column. Nothing here leaves anything behind, and nothing a traceback.
 """
@@ -101,8 +101,8 @@ def test_outputs_that_exist_or_cannot_be(run, folder, store, model):
         refused(run, f"{command} good.zarr/x", USAGE, "lies in the store")
 
 
-def test_places_that_cannot_be_written(run, folder, store, model, monkeypatch):
-    """Told before any work is done: a model must not be lost after hours of training."""
+def test_paths_that_cannot_be_written(run, folder, store, model, monkeypatch):
+    """Refused before any work is done: a model must not be lost after hours of training."""
     long = "x" * 300
     outputs = ("train good.zarr -o", "predict m.npz good.zarr -o", "export m.npz", "convert good.svm")
     for command in outputs:
@@ -230,7 +230,7 @@ def test_anndata_is_converted_by_the_line_that_is_named(run, folder, model):
         refused(run, f"evaluate {model} {name}", USAGE, "it is unknown where the labels are; .*convert --label")
 
 
-# --- the first error of a file is the one that is told ---
+# --- the first error of a file is the one that is reported ---
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

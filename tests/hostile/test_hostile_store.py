@@ -70,17 +70,17 @@ def test_a_store_and_its_shards_may_be_links(run, folder):
     assert run("info", "link", "--check", "--read-data")[0] == 0
 
 
-# --- parts in other places, metadata that was edited ---
+# --- parts elsewhere, metadata that was edited ---
 
 
 @pytest.mark.parametrize(
     "names", [("z.zarr/shards/000000", "z.zarr/shards/000001"), ("h.store/shards/000000.h5", "h.store/shards/000001.h5")]
 )
-def test_shards_that_changed_places(run, folder, names):
+def test_shards_that_were_exchanged(run, folder, names):
     first, second = (folder / name for name in names)
-    first.rename(folder / "aside")
+    first.rename(folder / "third")
     second.rename(first)
-    (folder / "aside").rename(second)
+    (folder / "third").rename(second)
     refused(run, names[0].split("/")[0], but=("info",))
     if "z.zarr" in names[0]:  # whose chunks end with their sums; of HDF5 files the plain check sees lengths alone
         assert run("info", "z.zarr", "--check")[0] == CORRUPT
@@ -94,7 +94,7 @@ def test_a_shard_of_another_store_with_right_checksums(run, folder):
 
 @pytest.mark.parametrize("name", ["zarr.json", "shards/zarr.json", "shards/000001/zarr.json", "shards/000001/y/zarr.json"])
 def test_metadata_that_was_edited(run, folder, name):
-    """The manifest rules: what other programs would be told is compared by check, what we open by at all."""
+    """The manifest rules: what other programs would read is compared by check, what we open by at all."""
     file = folder / "z.zarr" / name
     record = json.loads(file.read_text())
     for key, value in (("shape", [1]), ("data_type", "float64"), ("codecs", []), ("attributes", {"a": 1}), ("node_type", "x")):

@@ -50,7 +50,7 @@ MB = 1 << 20
 
 AS = X.indices.astype
 INDICES = {
-    "halves": X.indices + 0.5,
+    "fractions": X.indices + 0.5,
     "whole floats": AS(float),
     "booleans": np.zeros(X.nnz, bool),
     "beyond 2^63": AS(np.uint64) + np.uint64(2**63 + 5),

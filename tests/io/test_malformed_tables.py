@@ -13,7 +13,7 @@ import pytest
 import streamcut
 
 BAD, USAGE = 3, 2
-USERS = "click,site\n" + "".join(f"{i % 2},u{i}\n" for i in range(2000))
+USERS, CROWD = ("click,site\n" + "".join(f"{i % 2},u{i}\n" for i in range(count)) for count in (2000, 250_001))
 GOOD = "click,site,price\n" + "".join(f"{i % 2},{'abc'[i % 3]},{i}.5\n" for i in range(40))
 
 
@@ -52,6 +52,7 @@ CONVERT = "convert bad.csv out.zarr --label click -q --memory 4GB"
         pytest.param("click,site,price\n", "", BAD, r"no rows", id="only a head"),
         pytest.param(GOOD + ",a,1\n", "", BAD, r"bad\.csv: row 40 \(0-based\).*'click'.*label is missing", id="label is null"),
         pytest.param(USERS, "--max-categories 500 --categorical site", BAD, r"more than 500 .*'site'.*--hash-bits 22", id="many"),
+        pytest.param(CROWD, "--categorical site", BAD, r"more than 250,000 .*'site'.*--hash-bits 22", id="too many by default"),
         pytest.param(USERS, "", USAGE, r"no column is left .*'site': nearly all values differ", id="an identifier"),
         pytest.param(GOOD, "--label clik", USAGE, r"bad\.csv: no column 'clik'.*click", id="no such label"),
         pytest.param(GOOD + "1,,2\n", "--missing error", BAD, r"row 40 \(0-based\), column 'site': no value", id="no category"),

@@ -30,7 +30,7 @@ OPTIONS = {"solver": "ocas", "max_passes": 4, "tol": 1e-9, "tol_relative": None,
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory) -> Path:
-    """svmlight text of 600 rows, and beside it the store a.zarr of it, of six shards."""
+    """svmlight text of 600 rows, and with it the store a.zarr of it, of six shards."""
     folder = tmp_path_factory.mktemp("remote")
     write_rows(folder / "a.svm", 600)
     streamcut.convert(folder / "a.svm", folder / "a.zarr", **SHARDS)

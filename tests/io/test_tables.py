@@ -34,7 +34,7 @@ def frame() -> pa.Table:
     return pa.table({"click": rng.integers(0, 2, N), **{name: holes(values.tolist()) for name, values in columns.items()}})
 
 
-def test_wide_columns_of_parquet_count_beside_narrow_ones(tmp_path):
+def test_wide_columns_of_parquet_count_among_narrow_ones(tmp_path):
     """The least memory is that of the columns that are read, not of as many average ones."""
     n, random, least = 1 << 17, np.random.default_rng(0), []
     wide = {f"w{k}": random.standard_normal(n) for k in range(60)}

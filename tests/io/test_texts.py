@@ -124,7 +124,7 @@ def test_it_is_read_as_with_commas(tmp_path, suffix, delimiter, decimal):
     assert ("decimals are written with a comma" in told) == (decimal == ",")
 
 
-def test_a_comma_is_no_decimal_point_beside_points(tmp_path):
+def test_a_comma_is_no_decimal_point_among_points(tmp_path):
     rows = "".join(f"{label};1,5;2.5\n" for label in (0, 1) * 60)
     (tmp_path / "a.csv").write_text(f"label;code;number\n{rows}")
     data, told = stored(tmp_path / "a.csv")

@@ -46,25 +46,25 @@ def started(folder, *failpoints):
 @contextmanager
 def growing(folder, local, failpoints):
     """As `started`, and a function (number, failpoint) that starts one more worker, which writes to the folder `local`."""
-    told = folder / "scheduler.json"
+    shown = folder / "scheduler.json"
     dask = [sys.executable, "-P", "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = {}
     try:
-        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", told]
+        where = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", shown]
         processes["scheduler"] = subprocess.Popen([*dask, "scheduler", *where], **quiet)
 
         def start(number, failpoint):
             options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "2GB", "--local-directory", local]
             processes[f"worker {number}"] = subprocess.Popen(
-                [*dask, "worker", "--scheduler-file", told, *options],
+                [*dask, "worker", "--scheduler-file", shown, *options],
                 env={**os.environ, "STREAMCUT_FAILPOINT": failpoint},
                 **quiet,
             )
 
         for number, failpoint in enumerate(failpoints):
             start(number, failpoint)
-        with distributed.Client(scheduler_file=str(told), set_as_default=False) as client:  # waits for the whole file
+        with distributed.Client(scheduler_file=str(shown), set_as_default=False) as client:  # waits for the whole file
             if failpoints:
                 client.wait_for_workers(len(failpoints), timeout=300)
             address = client.scheduler.address

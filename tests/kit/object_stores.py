@@ -1,4 +1,4 @@
-"""A real S3 server on loopback that can be told to go wrong, for tests of what object storage does, and rows to be stored."""
+"""A real S3 server on loopback that goes wrong on demand, for tests of what object storage does, and rows to be stored."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_kernel_values_that_float32_does_not_hold_are_refused():
 
 
 def test_weights_of_all_sizes_balance():
-    """Dual variables of which one is nothing beside another still add up to 0 exactly: the bound is one."""
+    """Dual variables of which one is nothing next to another still add up to 0 exactly: the bound is one."""
     for seed in range(8):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((20, 3)), np.where(np.arange(20) % 2, 1.0, -1.0)

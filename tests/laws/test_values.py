@@ -163,7 +163,7 @@ def asked(loss: str, intercept: str, **options) -> tuple[str, dict]:
 
 
 @pytest.mark.parametrize(("loss", "intercept"), LOSSES)
-def test_a_column_of_unix_time_beside_ordinary_ones_converges(loss, intercept, alone):
+def test_a_column_of_unix_time_among_ordinary_ones_converges(loss, intercept, alone):
     kind, options = asked(loss, intercept)
     for seed in range(3):
         time = 1.7e9 + np.random.default_rng(seed).uniform(0, 1e7, 300)

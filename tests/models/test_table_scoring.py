@@ -1,4 +1,4 @@
-"""Models score and measure raw tables by their recipe, with words for labels and columns kept beside the answers."""
+"""Models score and measure raw tables by their recipe, with words for labels and columns kept with the answers."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def rbf(x, z, gamma: float) -> float:
 
 
 def best_merge(a: float, b: float, kappa: float) -> tuple[float, float]:
-    """(h, β_z) for a, b > 0: the best point of a fine grid over [0, 1], then where the derivative is 0 beside it."""
+    """(h, β_z) for a, b > 0: the best point of a fine grid over [0, 1], then where the derivative is 0 next to it."""
     h = np.linspace(0.0, 1.0, 201)
     best = int(np.argmax(a * kappa ** ((1 - h) ** 2) + b * kappa ** (h**2)))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 Names = dict[int, dict[str, int]]  # directory → name → file or directory, all by inode number
 Contents = dict[int, bytes]
 
-WAYS = ("nothing", "names", "half", "anything")  # what survives besides that which is durable
+WAYS = ("nothing", "names", "half", "anything")  # what survives besides what is durable
 
 
 @dataclass(frozen=True)

@@ -242,19 +242,19 @@ def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.ran
             W = [[*w, arb(b) / arb(given.bias)] for w, b in zip(W, model.intercept.tolist(), strict=True)]
         price = [_exactly(given.C) * arb(u) for u in given.weight.tolist()]
         known = sorted({int(t) for t, u in zip(target, given.weight, strict=True)})
-        places = [known.index(int(t)) for t in target]
+        positions = [known.index(int(t)) for t in target]
         if kind.startswith("one-vs-rest"):
             found = []
             for k in range(classes):
                 terms = [
-                    term for x, t, p, u in zip(X, places, price, given.weight, strict=True) if u
+                    term for x, t, p, u in zip(X, positions, price, given.weight, strict=True) if u
                     for term in row_loss(CLASSES[kind]["loss"], {}, x, 1.0 if t == k else -1.0, p)
                 ]  # fmt: skip
                 terms += _absolute(D, l1, D - free)
                 found.append((Problem(D, terms, free), Claimed(model.certificates[k], model.proofs[k], W[k], l1)))
             return found
         joint: list[Term] = []
-        for x, t, p, u in zip(X, places, price, given.weight, strict=True):
+        for x, t, p, u in zip(X, positions, price, given.weight, strict=True):
             if u:
                 forms = [
                     _blocks(x, {k: 1, t: -1} if k != t else {}, classes, arb(k != t and kind != "softmax"))
@@ -362,13 +362,13 @@ def _chains(rows: list[list[arb]], y: np.ndarray, qid: np.ndarray | None, price:
     assert qid is not None
     terms: list[Term] = []
     for group in sorted(set(qid.tolist())):
-        places = np.flatnonzero(qid == group).tolist()
-        right = tuple(int(y[i]) for i in places)
+        positions = np.flatnonzero(qid == group).tolist()
+        right = tuple(int(y[i]) for i in positions)
         forms = []
-        for path in product((0, 1), repeat=len(places)):
+        for path in product((0, 1), repeat=len(positions)):
             form = [arb(0)] * (2 * len(rows[0]) + 4)
             for sign, labels in ((1, path), (-1, right)):
-                for i, k in zip(places, labels, strict=True):
+                for i, k in zip(positions, labels, strict=True):
                     for j, v in enumerate(rows[i]):
                         form[k * len(rows[0]) + j] += sign * v
                 for before, after in pairwise(labels):

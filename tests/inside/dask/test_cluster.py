@@ -49,7 +49,7 @@ def test_when_all_workers_die_the_checkpoint_is_good(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("solver", ["bundle-dca", "ocas"])
 def test_workers_send_the_entries_of_rows_that_take_steps_or_have_a_share(solver, client, tmp_path, monkeypatch):
-    """Where there is one lane and rows come from several places, as those of large data do."""
+    """Where there is one lane and rows come from several positions, as those of large data do."""
     monkeypatch.setattr(jobs, "ORDER", RandomOrder(nnz=500, batch=4))
     dataset, entries, result = make_store(tmp_path / "rows.zarr"), [], on_dask.Cluster.result
 

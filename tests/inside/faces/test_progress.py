@@ -68,7 +68,7 @@ import streamcut
 def interrupt(record):
     if record.iteration == 3:
         os.kill(os.getpid(), signal.SIGINT)
-signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs beside them with it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start what runs with them with it ignored
 X = np.random.default_rng(0).standard_normal((300, 8))
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")

@@ -77,12 +77,12 @@ def meanwhile(monkeypatch, change) -> None:
     """Do `change` when the first rows have been read."""
     left, tell = [change], convert.Work._tell
 
-    def told(self, *arguments) -> None:
+    def shown(self, *arguments) -> None:
         if left:
             left.pop()()
         tell(self, *arguments)
 
-    monkeypatch.setattr(convert.Work, "_tell", told)
+    monkeypatch.setattr(convert.Work, "_tell", shown)
 
 
 WAYS = {

@@ -2,7 +2,7 @@
 
 The fuzzer is a generator: each step makes one file, shows it to the product, and yields how many lines were compared. A finding
 is an AssertionError, or any exception that is no refusal. tests/inside/io/test_texts.py takes the first steps,
-scripts/checks/fuzz.py as many as it is told.
+scripts/checks/fuzz.py as many as asked.
 """
 
 from __future__ import annotations

@@ -122,9 +122,9 @@ def test_slopes_of_joint_losses_touch_them_and_steps_are_the_best_of_the_simplex
     def dual(p):
         return p @ z - z[t] + loss.constant(p, t)
 
-    corners = [*rng.dirichlet(np.full(K, 0.5), 8), *np.eye(K)]
+    vertices = [*rng.dirichlet(np.full(K, 0.5), 8), *np.eye(K)]
     assert dual(slope) == pytest.approx(loss.value(z, t), abs=1e-12 * size)
-    assert max(map(dual, corners)) <= loss.value(z, t) + 1e-12 * size
+    assert max(map(dual, vertices)) <= loss.value(z, t) + 1e-12 * size
     assert loss.constant(np.eye(K)[t], t) == 0.0
 
     p, q = rng.dirichlet(np.full(K, 0.5)), 10.0**curvature
@@ -135,9 +135,9 @@ def test_slopes_of_joint_losses_touch_them_and_steps_are_the_best_of_the_simplex
     def gain(at):
         return dual(at) - 0.5 * q * ((at - p) ** 2).sum()
 
-    for corner in (p, *corners):
+    for vertex in (p, *vertices):
         for part in (1e-3, 1.0):
-            assert gain(after + part * (corner - after)) <= gain(after) + 1e-9 * (q + size)
+            assert gain(after + part * (vertex - after)) <= gain(after) + 1e-9 * (q + size)
 
 
 @joint

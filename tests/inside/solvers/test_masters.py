@@ -92,10 +92,10 @@ def test_master_problem_of_nearly_equal_cuts(seed, n, d, scale):
     A[n // 2 :] = A[: n - n // 2] * (1.0 + 1e-9 * rng.standard_normal((n - n // 2, d)))
     G, b, total = A @ A.T, rng.uniform(-0.5, 1.0, n), 10.0**scale
     beta = total * rng.dirichlet(np.full(n, 0.3))
-    worth = total * total * float(np.abs(G).max()) + total * n
-    gap = solve_master(G, b, total, beta, 1e-12 * worth)
-    assert gap <= 1e-12 * worth
-    assert exact_gap(G, b, total, beta) <= 1e-11 * worth
+    size = total * total * float(np.abs(G).max()) + total * n
+    gap = solve_master(G, b, total, beta, 1e-12 * size)
+    assert gap <= 1e-12 * size
+    assert exact_gap(G, b, total, beta) <= 1e-11 * size
     assert beta.min() >= 0.0
     np.testing.assert_allclose(beta.sum(), total, rtol=1e-12)
 

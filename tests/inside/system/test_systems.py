@@ -31,7 +31,7 @@ pathlib.Path.read_text = lambda path, *more, **named: sys.exit(path) if "/proc" 
 WORK = """
 import streamcut
 from streamcut.foundation import systems
-systems._cgroup_limits = lambda *places: iter(())
+systems._cgroup_limits = lambda *paths: iter(())
 assert not systems.LINUX, sys.platform
 from streamcut.cli import main
 def run(*command):

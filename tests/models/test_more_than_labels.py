@@ -1,4 +1,4 @@
-"""What is said beside labels: probabilities by Platt scaling, labels that are proved, and standard errors of weights."""
+"""What is said in addition to labels: probabilities by Platt scaling, labels that are proved, and standard errors of weights."""
 
 from __future__ import annotations
 

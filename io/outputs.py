@@ -20,7 +20,7 @@ from pathlib import Path
 from streamcut.errors import NotFoundError, UsageError
 from streamcut.foundation.files import Sink, disk_full, locked, remove_abandoned, replacing, scratch_folder
 from streamcut.foundation.systems import alive
-from streamcut.io.places.remote import answer, begun, expect_writable, is_url, put, size_of
+from streamcut.io.remote import answer, begun, expect_writable, is_url, put, size_of
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)|/dev/std(out|err)")
 _held: set[Path] = set()  # locks of this process
