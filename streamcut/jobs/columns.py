@@ -313,7 +313,7 @@ class ColumnsTrainer:
         last: LinearOracle = oracle
         if not progress.resumes("cuts"):
             solution = columns.solve(oracle, progress, job.origins, yields=cuts > 0)
-        if solution is None or (cuts and solution.answers[0].reason is StopReason.SCALE):
+        if solution is None or (cuts and solution.answers[0].reason in columns.STILL):
             reached, solution, progress.rule = None if solution is None else solution.answers[0], None, asked
             solution, last = self._handed_over(oracle, progress, reached, cuts)
         if keep and all(answer.reason is StopReason.CONVERGED for answer in solution.answers):

@@ -17,8 +17,9 @@ Two cuts bound F: that of the newest shares, and G, all older ones mixed by the 
         p, q = the master problem; its value is the bound;   G ← pG + qU
         y ← r + (1 − e^−σ)(C U − r);   σ ← 2σ/(2 + σ)
 
-A plain pass has σ = 1 and ends at y = C U; the last one before accelerated passes, with a smooth loss or if passes are stuck, at
-y = w_b: nothing bounds the shares of a smooth loss, and steps for σC from C U overshoot more with every pass. Each column has a
+A plain pass has σ = 1 and ends at y = C U. The last one before accelerated passes ends at y = C G, the mixture, whose bound newer
+shares take passes to reach; with a smooth loss, or if passes are stuck, at y = w_b: nothing bounds the shares of a smooth loss,
+and steps for σC from C U overshoot more with every pass. Each column has a
 Guard (streamcut.solvers.columns_state): the kind of its passes. Where its first σ is below 1, its plain passes solve for cached
 rows at once, if features are few (streamcut.oracles.columns_cache), and the resulting weights are scored next. With an l1 passes
 are plain at first: steps exploit that only nonzero features bend the dual (streamcut.compiled.columns.bent_along).
@@ -70,8 +71,10 @@ from streamcut.solvers.warm_start import Origin
 
 ENOUGH = 0.0005  # sweeps over cached rows end when one gains no more than this part of the gap
 _FASTER = 2.0  # the largest speed-up of a free intercept's moves; 4 takes as many passes
-_WINDOW, _CRAWLS = 6, 0.95  # a single problem crawls when so many passes, of twice as many at least, leave so much of the gap
-_STILL = (StopReason.STALLED, StopReason.SCALE)
+# By whether the loss is smooth: a problem crawls when, of so many passes at least, the last ones leave so much of the gap. Planes
+# end smooth losses in a few passes; with kinks they need tens, so a run of each kind comes first.
+_CRAWLS = {True: (12, 6, 0.95), False: (24, 16, 0.9)}
+STILL = (StopReason.STALLED, StopReason.SCALE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +116,7 @@ def solve(
 def _trained(
     s: State, oracle: ColumnsOracle, progress: Progress, asked: StoppingRule, origins: Sequence[Origin] | None, *, yields: bool
 ) -> StopReason:  # fmt: skip
-    """Run all columns, those that wait in the places of those that have left; returns why it ended."""
+    """Run all columns, those that wait in the slots of those that have left; returns why it ended."""
     rule = replace(asked, unit=oracle.unit, equal=oracle.equal)
     while s.lines or _waiting(s, oracle):  # nothing is left of a checkpoint of the end
         reason = _note(s, oracle, progress)
@@ -121,8 +124,9 @@ def _trained(
         waiting = _waiting(s, oracle)
         if yields and reason is None and s.lines:
             trace, c_bar = s.lines[0].trace, float(oracle.costs[0] * oracle.totals[0])
-            reason = StopReason.SCALE if _crawls(trace, rule.allowed_gap(trace[-1][0], c_bar)) else None
-        if waiting and reason in _STILL:  # those in training; others have not begun
+            crawls = _crawls(trace, rule.allowed_gap(trace[-1][0], c_bar), smooth=oracle.risk.loss.smooth)
+            reason = StopReason.SCALE if crawls else None
+        if waiting and reason in STILL:  # those in training; others have not begun
             _give_up(s, oracle, range(len(s.lines)), reason)
         elif reason is not None and (s.lines or waiting):
             return reason
@@ -136,12 +140,12 @@ def _trained(
     return next((reason for reason in reasons if reason is not StopReason.CONVERGED), StopReason.CONVERGED)
 
 
-def _crawls(trace: list[tuple[float, float]], allowed: float) -> bool:
+def _crawls(trace: list[tuple[float, float]], allowed: float, *, smooth: bool) -> bool:
     """Whether the last passes have left nearly all of the gap, and at the pace of the latter half of all passes it takes as many
     again until the gap is as `allowed`: another method starts with few cuts."""
     gaps = [primal - bound for primal, bound in trace]
-    n, now = len(gaps), gaps[-1]
-    if n < 2 * _WINDOW or now <= _CRAWLS * gaps[-_WINDOW - 1]:
+    (least, window, left), n, now = _CRAWLS[smooth], len(gaps), gaps[-1]
+    if n < least or now <= left * gaps[-window - 1]:
         return False
     half = n // 2
     return allowed <= 0.0 or now * (now / gaps[n - half - 1]) ** (n / half) > allowed
@@ -153,15 +157,15 @@ def _waiting(s: State, oracle: ColumnsOracle) -> list[int]:
     return [column for column in range(len(oracle.columns)) if column not in begun]
 
 
-def _give_up(s: State, oracle: ColumnsOracle, places: Iterable[int], reason: StopReason) -> None:
-    """The columns at these places leave in their current state."""
-    for a in (gone := set(places)):
+def _give_up(s: State, oracle: ColumnsOracle, active: Iterable[int], reason: StopReason) -> None:
+    """These of the active columns leave in their current state."""
+    for a in (gone := set(active)):
         s.answers[int(oracle.active[a])] = _answer(s, a, oracle, reason)
     _keep(s, oracle, [a for a in range(len(s.lines)) if a not in gone])
 
 
 def _keep(s: State, oracle: ColumnsOracle, chosen: Sequence[int]) -> None:
-    """Only the columns at these places stay in training."""
+    """Only these of the active columns stay in training."""
     if len(chosen) < len(s.lines):
         stay = np.array(chosen, np.int64)
         oracle.active = oracle.active[stay]
@@ -200,7 +204,7 @@ def _begun(oracle: ColumnsOracle, origins: Sequence[Origin] | None) -> State:
 
 
 def _join(s: State, oracle: ColumnsOracle, waiting: list[int], origins: Sequence[Origin] | None) -> dict[int, Origin | None]:
-    """Put columns that wait into free places, without shares; returns their origins by place among the columns in training."""
+    """Put columns that wait into free slots, without shares; returns their origins by place among the columns in training."""
     new = waiting[: oracle.at_once - len(s.lines)]
     if not new:
         return {}
@@ -233,8 +237,9 @@ def _begin(s: State, oracle: ColumnsOracle, first: dict[int, Origin | None]) -> 
         smooth = oracle.risk.loss.smooth and oracle.risk.group is None and l1s[a] == 0.0
         plain = not accelerated and (sigma == 1.0 or l1s[a] > 0.0 or smooth or (oracle.solves and oracle.lanes > 1))
         steady = accelerated and not (l1s[a] > 0.0 and oracle.lanes == 1)
-        line = Line(Guard(sigma, plain, smooth=smooth, steady=steady), 1.0, objective(0.0, oracle.size, C, loss))
-        s.lines.append(replace(line, within=EVERYWHERE if oracle.free else None))
+        guard = Guard(sigma, plain, smooth=smooth, kinks=not oracle.risk.loss.smooth, steady=steady)
+        within = EVERYWHERE if oracle.free else None
+        s.lines.append(Line(guard, 1.0, objective(0.0, oracle.size, C, loss), within=within))
         if origin is not None:
             s.lines[a].solved, s.lines[a].from_model = origin.w, True
             if origin.cut is not None:
@@ -301,9 +306,12 @@ def _after(s: State, oracle: ColumnsOracle, sums: ColumnSums, W: np.ndarray, *, 
         line.solved = sums.solved.get(a) if line.guard.plain and line.k > 0.0 else None
     vectors.towards(s.y, sums.w, 1.0, s.U, s.each(C), s.each(e))
     for a, line in enumerate(s.lines):
-        if e[a] == 1.0 and not line.guard.plain and line.trace and (oracle.risk.loss.smooth or stuck[a]):
-            best = s.of(s.best, a)
-            s.of(s.y, a)[:] = best if l1 is None else best + l1[a] * np.sign(best)
+        if e[a] == 1.0 and not line.guard.plain and line.trace:
+            y, best = s.of(s.y, a), s.of(s.best, a)
+            if oracle.risk.loss.smooth or stuck[a]:
+                y[:] = best if l1 is None else best + l1[a] * np.sign(best)
+            else:
+                y[:] = C[a] * s.of(s.G, a)
     if oracle.free:
         assert sums.w is not None
         s.y[-1] = sums.w[-1] + _moved(s.lines, C * s.U[-1], e)

@@ -27,14 +27,15 @@ _FIRST, _LEFT = 0.1, 0.4
 class Guard:
     """The other kind takes over when four passes leave more than (1 − 4/k) of the gap, after k passes of a kind: slower than 1/k.
 
-    Accelerated passes at their best leave (1 − 4/k)². Plain passes of a smooth loss may leave no more than _FIRST,
-    then _LEFT in two.
+    k is at least 8. Accelerated passes at their best leave (1 − 4/k)². Plain passes of a smooth loss may leave no more than
+    _FIRST, then _LEFT in two.
 
     first   σ of the first accelerated pass; 1: there are none
     plain   whether the next pass is plain
     gaps    after each pass of this kind, the first one after the pass before it
     smooth  whether the loss is
-    tried   whether a kind was slow
+    runs    how often a kind was slow
+    kinks   whether the loss has some: runs then become longer, accelerated ones more
     steady  the kind never changes
     """
 
@@ -42,13 +43,14 @@ class Guard:
     plain: bool
     gaps: list[float] = field(default_factory=list)
     smooth: bool = False
-    tried: bool = False
+    runs: int = 0
+    kinks: bool = False
     steady: bool = False
 
     @property
     def solves(self) -> bool:
         """Whether the next pass solves for cached rows at once."""
-        return self.plain and (self.tried or (self.first < 1.0 and not self.smooth))
+        return self.plain and (self.runs > 0 or (self.first < 1.0 and not self.smooth))
 
     def hands_over(self, gap: float) -> bool:
         """After a pass that left this gap: whether the next one is of the other kind."""
@@ -56,12 +58,13 @@ class Guard:
             return False
         self.gaps.append(gap)
         k = len(self.gaps)
-        least, window, left = _LEAST, _WINDOW, 1.0 - _WINDOW / k
+        longer = 0 if not self.kinks else self.runs // 2 if self.plain else self.runs
+        least, window, left = _LEAST * (1 + longer), _WINDOW, 1.0 - _WINDOW / k
         if self.plain and self.smooth and self.first < 1.0:
-            least, window, left = (3, 2, _LEFT) if k > 2 or self.tried else (2, 1, _FIRST)
+            least, window, left = (3, 2, _LEFT) if k > 2 or self.runs else (2, 1, _FIRST)
         if k < least or gap <= left * self.gaps[-1 - window]:
             return False
-        self.tried = True
+        self.runs += 1
         if self.first == 1.0:
             return False
         self.gaps, self.plain = [gap], not self.plain
