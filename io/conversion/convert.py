@@ -142,7 +142,7 @@ def preview(
     """What `convert` with the same arguments would make of the first rows; nothing is written.
 
     Returns (the recipe as far as these rows determine it, their `label` (a word if labels are words; None: unlabelled) and
-    `features` {name, or number from 0: value}, a sentence for each guess worth knowing). Raises what `convert` raises.
+    `features` {name, or number from 0: value}, a sentence for each guess to know of). Raises what `convert` raises.
     """
     work = Work(inputs, output, {**options, "on_error": "raise", "max_errors": None})
     chunks: list[Chunk] = []

@@ -101,7 +101,7 @@ def rate(record: Record, method: str) -> float:
 
 
 def halved(record: Record) -> float | None:
-    """Epochs in which Theorem 1 halves the distance of the dual, over those run."""
+    """Epochs in which Theorem 1 makes half the distance of the dual, over those run."""
     kappa = record["least eigenvalue"]
     return math.log(2.0) * (1.0 + kappa) / (2.0 * kappa) / len(record["bsca"]) if kappa > 0.0 else None
 

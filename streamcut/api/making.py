@@ -90,7 +90,7 @@ def convert(
     (also lazy), pyarrow (also its data sets), DuckDB, or anything with `__arrow_c_stream__`; Dask's by partitions; an iterator of
     frames or record batches, which is read once; rows as dicts. Arrays and sparse matrices are written by `streamcut.create`.
     `progress` is called a few times a second, `on_recipe` before the rows are read, with the recipe that makes them. `on_told` is
-    called with a sentence for each guess worth knowing, such as a column left out as an identifier, and for possible mistakes in
+    called with a sentence for each guess to know of, such as a column left out as an identifier, and for possible mistakes in
     a table, such as a column that alone determines the label. By default these are warnings; None: no such checks.
 
     Options, by name only; not every format takes all of them:

@@ -94,7 +94,7 @@ def keep(kept, cached, count, listed):
 
 @kernel
 def sweeps(loss, turns, cached, count, listed, columns, grids, w, swept, room, most, seeds):
-    """At most so many sweeps over the first n cached rows at w, in place, until none is worth it. Adds to swept.total.
+    """At most so many sweeps over the first n cached rows at w, in place, until none pays. Adds to swept.total.
 
     Each sweep after a pass gains less than the one before. A new pass is the better choice once a sweep gains less for its work
     than a pass and its sweeps do on average: the marginal value theorem (Charnov 1976). The gain of the next ones is less than

@@ -118,7 +118,7 @@ def best_partner(least, beta, k, used, table, cells, bounds):
 
 @kernel
 def _fill(edges, table):
-    """WD / a², a the smaller coefficient, grows with m to 1 − κ² and falls with κ: its least value in a cell is at a corner."""
+    """WD / a², a the smaller coefficient, grows with m to 1 − κ² and falls with κ: its least value in a cell is at an end."""
     for j in range(_KAPPAS):
         table[_MS * _KAPPAS + j] = 1.0 - edges[j] * edges[j]
     for i in range(_MS):

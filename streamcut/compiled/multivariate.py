@@ -65,7 +65,7 @@ def walk_at_k(positives, negatives, fewest, full, rows, counts, sums):
     """Continue with labellings of k positives, one hit fewer at each step, until there are `fewest` or a piece is used up.
 
     `positives` are those that may be missed, from the lowest on; `negatives`, read from the end, replace them from the highest
-    on. Returns the number of steps, which used as many of each. A hit is worth 1/full.
+    on. Returns the number of steps, which used as many of each. A hit counts 1/full.
     """
     steps = 0
     while True:

@@ -191,7 +191,7 @@ class Added(NamedTuple):
 class Swept(NamedTuple):
     """The sweeps after a pass, of every problem: whether it goes on, the slack of its pairs at bounds; of one sweep the increase
     of the dual, the entries visited, the largest violation; the increase by all sweeps, that with the pass, the work of both; and
-    the increase by a sweep that is not worth another."""
+    the increase by a sweep after which none pays."""
 
     on: np.ndarray
     slack: np.ndarray

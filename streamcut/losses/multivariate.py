@@ -141,7 +141,7 @@ def _walk_f1(scores: Scores) -> tuple[int, int, np.ndarray]:
 
 
 def _walk_at_k(scores: Scores, k: int, full: float) -> tuple[int, np.ndarray]:
-    """(hits, thresholds) of the worst labelling with k positives, where a hit is worth 1/full."""
+    """(hits, thresholds) of the worst labelling with k positives, where a hit counts 1/full."""
     N, P = map(int, scores.counts)
     counts, sums = _state()
     most, fewest = min(P, k), max(0, k - N)

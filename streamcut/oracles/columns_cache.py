@@ -53,7 +53,7 @@ _BITS = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
-    """Settings of sweeps: at most `many`, until no column is worth another one (compiled.columns_cache.sweeps).
+    """Settings of sweeps: at most `many`, until no column gains by another one (compiled.columns_cache.sweeps).
 
     entries  of all rows; rise (A): gain of the pass before; enough (A): a column's sweeps end when one gains no more than this
     seed     the number of the pass and the seed of the run
