@@ -27,11 +27,9 @@ are plain at first: steps exploit that only nonzero features bend the dual (stre
 A joint loss of K classes has a group of K columns (streamcut.compiled.groups): its products, slopes and thresholds are sums over
 them. Passes of one with kinks are accelerated (oracle.shares_come_from_each_other), with an l1 on one lane those at first.
 
-Accelerated dual ascent: the start and step length of the next pass, and the guard that ends acceleration where it stalls.
-
-For a single lane. Plain coordinate steps move the share of a row by (1 − z)/(C u ‖x‖²) at most: with a large C, or long rows, a
-share takes tens of passes to reach its value. The steps of accelerated coordinate descent (APPROX, Fercoq & Richtárik 2015,
-algorithm 2) grow, at a point y that moves less and less. In terms of weights, with a decreasing σ, a pass is
+Plain coordinate steps move the share of a row by (1 − z)/(C u ‖x‖²) at most: with a large C, or long rows, a share takes tens of
+passes to reach its value. The steps of accelerated coordinate descent (APPROX, Fercoq & Richtárik 2015, algorithm 2) grow, at a
+point y that moves less and less. In terms of weights, with a decreasing σ, a pass is
 
     for every row: its share f to the maximum of the dual for σC along it, at y; y follows, by σC u Δf a
     y ← y + (1 − e^−σ)(w(f) − y);   σ ← 2σ/(2 + σ)
@@ -40,12 +38,12 @@ where w(f) are the weights of the shares. (The original moves y towards w(f) at 
 over cached rows, a random sample of the free ones, continue the steps of their pass. y is close to a mean of all w(f), and a
 good primal point; the shares are a good dual point long before their means are. No bound depends on any of this.
 
-Neither kind is always faster: accelerated passes
-crawl on separable rows, plain ones with many features and a large C. So a guard switches between them. The dual of smooth
-losses is strongly concave: plain passes converge linearly, accelerated ones, whose σ falls, do not. So their passes are plain
-at first, and stay so where the first one leaves a tenth of the gap (rows hardly see each other) and any two at most 0.4 of it.
-If C is so small that σ starts at 1, all passes are plain. Plain passes solve for cached rows at once, if features are few
-(streamcut.oracles.columns_cache); the resulting weights are scored next: with smooth losses, and such a C, once passes were slow.
+Neither kind is always faster: accelerated passes crawl on separable rows, plain ones with many features and a large C. So a guard
+switches between them. The dual of smooth losses is strongly concave: plain passes converge linearly, accelerated ones, whose σ
+falls, do not. So their passes are plain at first, and stay so where the first one leaves a tenth of the gap (rows hardly see each
+other) and any two at most 0.4 of it. If C is so small that σ starts at 1, all passes are plain. Plain passes solve for cached
+rows at once, if features are few (streamcut.oracles.columns_cache); the resulting weights are scored next: with smooth losses,
+and such a C, once passes were slow.
 """
 
 from __future__ import annotations
