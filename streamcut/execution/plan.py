@@ -72,20 +72,25 @@ class Needs:
     whole: int = 0
 
     def planned(self, plan: Callable[[Needs], MemoryPlan]) -> MemoryPlan:
-        """The plan by `plan`, with rows from several streams at once where that pays: as many, and as many rows, as fit.
+        """The plan by `plan`, with rows from several streams at once where that pays: as many, and as many rows, as fit next to a
+        row cache that is no smaller than they are; if there is no room for one, as fit.
 
         Raises MemoryBudgetError when not even rows from one stream fit.
         """
         least = plan(self)
         if not self.mixing or not (self.mixing[0].always or least.reads_again or least.row_cache == 0):
             return least
+        first = None
         for streamed in self.mixing:
             batches = (*self.per_worker, (f"rows of {streamed.streams} streams", streamed.per_worker))
             try:
-                return plan(replace(self, streamed=streamed, per_worker=batches))
+                mixed = plan(replace(self, streamed=streamed, per_worker=batches))
             except MemoryBudgetError:
                 continue
-        return least
+            if mixed.row_cache >= min(self.row_cache[1], streamed.per_worker):
+                return mixed
+            first = first or mixed
+        return first or least
 
 
 @dataclass(frozen=True, slots=True)

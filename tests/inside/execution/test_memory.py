@@ -11,7 +11,8 @@ import pytest
 from kit.shared.memory import ROOM, command, least, line_of, result_within
 
 import streamcut
-from streamcut.errors import DiskFullError, ExitCode, NotFoundError
+from streamcut.errors import DiskFullError, ExitCode, MemoryBudgetError, NotFoundError
+from streamcut.execution.plan import MemoryPlan, Needs, Streamed
 from streamcut.execution.row_state import RowState
 from streamcut.foundation.systems import machine_memory, memory_limit
 
@@ -91,3 +92,15 @@ def test_limits_of_control_groups_count(tmp_path, own, folder, names, stat):
         (where / names[1]).write_text("11000000\n")
         (where / "memory.stat").write_text(stat + "\nanon 5\n")
     assert machine_memory(tmp_path / "cgroup", tmp_path / "own") == (30_000_000, 20_000_000)
+
+
+@pytest.mark.parametrize(("free", "batch"), [(200, 80), (100, 40), (30, 20), (10, 0)])
+def test_batches_of_streams_leave_as_much_for_the_row_cache(free, batch):
+    def plan(needs: Needs) -> MemoryPlan:
+        if (left := free - needs.streamed.per_worker) < 0:
+            raise MemoryBudgetError("too little")
+        return MemoryPlan(free, (), frozenset(), 0, row_cache=left, streamed=needs.streamed)
+
+    sizes = [Streamed(4, size, always=True) for size in (80, 40, 20)]
+    needs = Needs(dimension=1, row_cache=(0, 1000), mixing=tuple(sizes))
+    assert needs.planned(plan).streamed.per_worker == batch
