@@ -112,10 +112,13 @@ class Encoder:
 
     def vocabulary(self, column: TableColumn, dtype: pa.DataType, count: int) -> Vocabulary | None:
         """The words of a column that are looked up as they are, if there are few enough for `count` words of a batch."""
-        plain = dtype in _PLAIN and (column.type or TEXT) == TEXT and column.name not in self._crossed
-        if not plain or self.learns or self.keys.bits is not None or len(self.keys) > _TIMES * count:
+        if self.learns or self.keys.bits is not None or len(self.keys) > _TIMES * count or not self.plain(column, dtype):
             return None
         return self._vocabularies.get(self.prefix(column))
+
+    def plain(self, column: TableColumn, dtype: pa.DataType) -> bool:
+        """Whether values of this type are the words of a column as they are, and of it alone."""
+        return dtype in _PLAIN and (column.type or TEXT) == TEXT and column.name not in self._crossed
 
     @cached_property
     def _vocabularies(self) -> dict[str, Vocabulary]:
@@ -244,6 +247,8 @@ class _Batch:
             words = Words(codes, pa.array(interval_names(column.edges), pa.large_string()))
         elif (known := self.encoder.vocabulary(column, (values := self._column(name)).type, self.n)) is not None:
             words = self._checked(name, known.words_of(values))
+        elif self.encoder.keys.bits is not None and self.encoder.plain(column, values.type):
+            words = self._checked(name, Words.spelled(np.arange(self.n, dtype=np.int32), values))  # as in `encoded`: all hashed
         else:
             words, unfit = said(self.place, name, partial(words_of, values, column.type or TEXT))
             self._checked(name, words)

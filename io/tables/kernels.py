@@ -176,8 +176,8 @@ def tfidf(indptr, indices, idf, data):
 
 @helper
 def _sort(numbers):
-    """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place."""
-    gap = len(numbers)
+    """Shell's sort with the gaps of Gonnet and Baeza-Yates, in place; few numbers by insertion alone."""
+    gap = len(numbers) if len(numbers) > 24 else 2
     while gap > 1:
         gap = max(1, (5 * gap - 1) // 11)
         for place in range(gap, len(numbers)):
