@@ -153,6 +153,11 @@ def _weights(model: Any, bias: float) -> list[arb]:
     return [*w, arb(float(model.intercept)) / arb(bias)] if bias else w
 
 
+def _no_class_without_weight(weight: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """`weight`, but 1 for the rows of a label that all have weight 0: such rows are refused."""
+    return np.where([weight[labels == label].any() for label in labels], weight, 1.0)
+
+
 def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random.Generator) -> Case:
     solvers: list[dict[str, Any]] = [{"solver": "bundle-dca"}, {"solver": "ocas"}, {"solver": "cpa"}, {"solver": "newton"},
                                      {"solver": "bundle-dca", "row_cache": "0"}]  # fmt: skip
@@ -160,6 +165,8 @@ def _rows(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random
     free = " free" in kind
     if free:
         given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
+    if set(given.y.tolist()) == {-1.0, 1.0}:
+        given = replace(given, weight=_no_class_without_weight(given.weight, given.y))
     how = ({}, {"row_cache": "0"}, {"lanes": 2})[seed % 3] if free and l1 else solvers[seed % len(solvers)]
     options = {**given.options, **how, **rule, "C": given.C} | ({"l1": l1} if l1 else {})
     options |= {"intercept": "free"} if free else {}
@@ -220,8 +227,8 @@ def row_loss(loss: str, own: dict[str, float], x: list[arb], target: float, pric
 def _classes(given: Any, kind: str, rule: dict[str, Any], seed: int, rng: np.random.Generator) -> Case:
     K, n = 3, max(len(given.X), 4)
     rows = np.resize(given.X, (n, given.X.shape[1]))
-    given = replace(given, X=rows, weight=np.resize(given.weight, n))
     target = rng.permutation(np.arange(n) % K)
+    given = replace(given, X=rows, weight=_no_class_without_weight(np.resize(given.weight, n), target))
     free = " free" in kind
     if free:
         given = replace(given, bias=1.0, weight=np.maximum(given.weight, 1e-6))
