@@ -38,7 +38,7 @@ def count_of(columns):
 
 
 @inlined
-def place_of(columns, a):
+def slot_of(columns, a):
     """The slot of column a in the row state."""
     return 0 if columns.group.single() else columns.slots[a]
 
@@ -209,7 +209,7 @@ def rest_of_pairs(group, loss, i, q, rows, columns, pairs, versions, at_scores, 
     """(number of columns listed, key, sum of z) of row i with scores room.scores."""
     count, key, total = 0, np.inf, 0.0
     for a in range(count_of(columns)):
-        k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
+        k, y = slot_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
         if not pairs.known:
             pairs.z[i, k] = loss.sign(y) * room.scores[a] - loss.offset(y)
         here = pairs.z[i, k]
@@ -263,7 +263,7 @@ def step_pairs(group, loss, i, listed, shares, count, weight, square, key, rows,
         code, after, z = step_of_pair(loss, f, score, weight, columns.cost[a], bent, y, grids.limit)
         key = min(key, loss.priority(after, z, weight * square, y))
         if after != f:
-            codes[i, place_of(columns, a)] = code
+            codes[i, slot_of(columns, a)] = code
             sums.gain[a] += gain_of_step(loss, f, after, score, scale, square, y) if l1 is None else rise
             room.moved[moved], room.steps[moved] = a, (after - f) * scale * loss.sign(y)
             moved += 1
@@ -285,7 +285,7 @@ def changed_pairs(group, loss, i, weight, rows, columns, codes, versions, grids,
     """Note the changes of row i between both versions of its codes; returns their number."""
     changes = 0
     for a in range(count_of(columns)):
-        k = place_of(columns, a)
+        k = slot_of(columns, a)
         past, now = codes[i, versions[0], k], codes[i, versions[1], k]
         if past != now:
             y = target_of_pair(columns.positive, rows.y[i], a)

@@ -16,7 +16,7 @@ from streamcut.compiled.columns import (
     gain_of_step,
     is_left_out,
     note_change,
-    place_of,
+    slot_of,
     target_of_pair,
 )
 from streamcut.compiled.linear import square_of
@@ -64,7 +64,7 @@ def offer_pairs(group, loss, i, rows, columns, pairs, half, share, listed):
     """Fill the shares and the listed columns of a cached row; returns their number."""
     kept = 0
     for a in range(count_of(columns)):
-        k, y = place_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
+        k, y = slot_of(columns, a), target_of_pair(columns.positive, rows.y[i], a)
         f, z = loss.decode(pairs.codes[i, half, k], y), pairs.z[i, k]
         share[a] = f
         if is_left_out(columns.left_out, pairs.fold, i, a):
@@ -214,7 +214,7 @@ def write_pairs(group, loss, i, cached, columns, codes, grids, b, room):
     """Write the codes of cached row i; returns the number of changes."""
     changes, weight = 0, cached.weight[i]
     for a in range(count_of(columns)):
-        k, y = place_of(columns, a), target_of_pair(columns.positive, cached.target[i], a)
+        k, y = slot_of(columns, a), target_of_pair(columns.positive, cached.target[i], a)
         past, now = codes[k], loss.encode(cached.share[i, a])
         if past != now:
             codes[k] = now

@@ -7,7 +7,7 @@ The random order in which dual ascent visits rows: groups that fit a cache level
 
 All rows of a batch come in one random order: neighbours that always come together slow down convergence
 (solvers/columns.md). For the same reason a lane of several batches is read from several positions at once,
-different in each pass, where memory allows: batches combine pieces of each place.
+different in each pass, where memory allows: batches combine a piece from each position.
 
 A batch is larger than a cache level. So the rows of its random order come in runs: as many as a group has are fetched in memory
 order, and then take their steps in any order.
